@@ -1,0 +1,158 @@
+//! What a caller asks for: decisions, the reads they consist of, and the prefixes they stand on.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::engine::RowOutcome;
+
+/// Priority lanes, most urgent first. The four names are the same everywhere (ARCHITECTURE D12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Lane {
+    /// Someone waits for the answer at this moment.
+    Urgent,
+    /// The default.
+    #[default]
+    Normal,
+    /// Bulk work.
+    Batch,
+    /// Only when nothing else is ready: boundary registration, idle prewarm.
+    Idle,
+}
+
+impl Lane {
+    /// All lanes, most urgent first.
+    pub const ALL: [Self; 4] = [Self::Urgent, Self::Normal, Self::Batch, Self::Idle];
+
+    /// Its name on the wire, in metrics and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Urgent => "urgent",
+            Self::Normal => "normal",
+            Self::Batch => "batch",
+            Self::Idle => "idle",
+        }
+    }
+}
+
+impl fmt::Display for Lane {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Lane {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|lane| lane.as_str() == text).ok_or(())
+    }
+}
+
+/// Whom fairness and isolation are counted for; comes from the API key only (ARCHITECTURE D12).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TenantId(pub Arc<str>);
+
+/// Identity of a segment: its tokens, all tokens before it, the model and the tenant's salt.
+///
+/// SHA-256 over the parent's key, the salt and the token ids; the root is the fingerprint of model,
+/// weights, precision and rendering. Different content never shares a key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SegmentKey(pub [u8; 32]);
+
+impl SegmentKey {
+    /// The key above all segments of one model and rendering.
+    pub fn root(fingerprint: &[u8]) -> Self {
+        Self(Sha256::digest(fingerprint).into())
+    }
+
+    /// The key of `tokens` after `self`, under `salt` (empty for what all tenants share).
+    pub fn child(&self, salt: &[u8], tokens: &[u32]) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(self.0);
+        hash.update((salt.len() as u64).to_le_bytes());
+        hash.update(salt);
+        for token in tokens {
+            hash.update(token.to_le_bytes());
+        }
+        Self(hash.finalize().into())
+    }
+}
+
+impl fmt::Debug for SegmentKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for byte in &self.0[..6] {
+            write!(formatter, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+/// One logical segment of a prefix: the template head, or a state.
+#[derive(Debug, Clone)]
+pub struct SegmentSpec {
+    /// Identity, parent included.
+    pub key: SegmentKey,
+    /// Its tokens; may be empty only for the head.
+    pub tokens: Arc<[u32]>,
+}
+
+/// The tokens before a read's suffix: head, then state; shared by all reads of a state.
+#[derive(Debug, Clone)]
+pub struct Prefix {
+    /// The template head, the same for every request and tenant; kept resident from its first use.
+    pub head: SegmentSpec,
+    /// The state, salted by tenant.
+    pub state: SegmentSpec,
+}
+
+impl Prefix {
+    /// Length in tokens.
+    pub fn tokens(&self) -> u32 {
+        u32::try_from(self.head.tokens.len() + self.state.tokens.len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// One prompt whose label log-probabilities are wanted; its prefix is the decision's.
+#[derive(Debug, Clone)]
+pub struct ReadSpec {
+    /// The tokens after the prefix; never empty.
+    pub suffix: Arc<[u32]>,
+    /// Token ids of the labels, distinct.
+    pub labels: Arc<[u32]>,
+    /// Whether the last hidden state is wanted too.
+    pub want_hidden: bool,
+}
+
+/// What one read gave, what it cost and what it waited for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadOutcome {
+    /// The reading.
+    pub row: RowOutcome,
+    /// Where its time went.
+    pub timing: ReadTiming,
+    /// Tokens computed on its account: its suffix, and those of the state (or head) whose chunk was
+    /// run because of it. Summed over all reads this is what the engine really ran.
+    pub computed_tokens: u32,
+    /// Tokens of its prompt that it found resident or that another read was already waiting for.
+    pub cached_tokens: u32,
+}
+
+/// Where a read's time went (ARCHITECTURE D15); the sum is its time from admission to outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReadTiming {
+    /// From admission until work on it starts: the first chunk of its state or, if that is
+    /// resident, its step.
+    pub queue_wait: Duration,
+    /// From then until its state is resident (zero where it was).
+    pub state_wait: Duration,
+    /// From ready to run until the step that reads it starts.
+    pub engine_wait: Duration,
+    /// The step that read it.
+    pub engine_time: Duration,
+    /// Whether a boundary registration was running when it was admitted.
+    pub behind_registration: bool,
+}

@@ -1,0 +1,57 @@
+//! Every way a decision can fail, free of HTTP.
+//!
+//! `dialect/problem.rs` alone turns these into statuses and bodies.
+
+use thiserror::Error;
+
+/// One fault in a request's body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where: object keys and array indexes from the body's root.
+    pub path: Vec<Step>,
+    /// What kind of fault, for programs: `missing`, `json_invalid`, `duplicate_key`, ...
+    pub code: &'static str,
+    /// What is wrong, with the offending value and the limit.
+    pub message: String,
+}
+
+/// One step of a [`Problem`]'s path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// A member of an object.
+    Key(String),
+    /// An element of an array.
+    Index(usize),
+}
+
+impl From<&str> for Step {
+    fn from(key: &str) -> Self {
+        Self::Key(key.to_owned())
+    }
+}
+
+impl From<usize> for Step {
+    fn from(index: usize) -> Self {
+        Self::Index(index)
+    }
+}
+
+/// Why a decision was not made.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DecideError {
+    /// The request breaks the rules; all faults found.
+    #[error("the request is invalid: {}", .0.first().map_or("", |p| p.message.as_str()))]
+    Invalid(Vec<Problem>),
+    /// The request is understood, but the engine or model cannot do it.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The reads were refused or failed.
+    #[error(transparent)]
+    Read(#[from] actors::ReadError),
+    /// Our own fault. `detail` goes to the log only.
+    #[error("internal error")]
+    Internal {
+        /// For the log.
+        detail: String,
+    },
+}

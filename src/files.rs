@@ -1,0 +1,221 @@
+//! Model files: what a GGUF file or a safetensors folder says about a model.
+//!
+//! This is the layer under both `engine` (which takes the configuration and the tensors) and
+//! `prompt` (which takes the tokenizer's data and the chat template); neither reads a file itself.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Architectures of the `cpu` engine. One decoder serves all; [`DecoderConfig`] has the differences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Architecture {
+    /// Llama 2/3, SmolLM2 and their kin.
+    Llama,
+    /// Qwen2 and 2.5: biases on q, k and v.
+    Qwen2,
+    /// Qwen3: norms on q and k, no biases.
+    Qwen3,
+    /// Gemma 3: four norms a layer, scaled embedding, sliding windows, two rope bases.
+    Gemma3,
+}
+
+/// How rope frequencies are stretched.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RopeScaling {
+    /// Not at all.
+    None,
+    /// Positions divided by this factor.
+    Linear(f32),
+    /// Each of the `head_dim / 2` frequencies divided by its own factor (llama 3's rule, or a
+    /// GGUF file's `rope_freqs.weight`).
+    PerFrequency(Vec<f32>),
+}
+
+/// One rope table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RopeConfig {
+    /// Base of the frequencies.
+    pub theta: f32,
+    /// Stretch.
+    pub scaling: RopeScaling,
+}
+
+/// The MLP's activation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activation {
+    /// `x * sigmoid(x)`.
+    Silu,
+    /// Gelu by its tanh form.
+    GeluTanh,
+}
+
+/// A dense decoder as data. Tensors go by their Hugging Face names and forms (half-split rope,
+/// gemma norms stored as weight - 1), whatever file they came from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecoderConfig {
+    /// Which family.
+    pub architecture: Architecture,
+    /// Width of the residual stream.
+    pub hidden: usize,
+    /// Width of the MLP.
+    pub intermediate: usize,
+    /// Decoder layers.
+    pub layers: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Key/value heads; divides `heads`.
+    pub kv_heads: usize,
+    /// Width of one head; even.
+    pub head_dim: usize,
+    /// Rows of the embedding.
+    pub vocab: usize,
+    /// Longest sequence in tokens.
+    pub context: usize,
+    /// Epsilon of all RMS norms.
+    pub norm_eps: f32,
+    /// Whether norm weights are stored as `weight - 1` (gemma).
+    pub norm_plus_one: bool,
+    /// Biases on q, k, v.
+    pub qkv_bias: bool,
+    /// RMS norms on each head of q and k.
+    pub qk_norm: bool,
+    /// Norms after attention and after the MLP, before the residual sum (gemma).
+    pub post_norms: bool,
+    /// Factor on the embedding, already rounded the way the family does; 1 for most.
+    pub embedding_scale: f32,
+    /// Factor on q . k.
+    pub attention_scale: f32,
+    /// MLP activation.
+    pub activation: Activation,
+    /// Whether the output head is the embedding.
+    pub tied: bool,
+    /// Rope of full-attention layers.
+    pub rope: RopeConfig,
+    /// Rope of sliding layers, where it differs.
+    pub rope_local: Option<RopeConfig>,
+    /// Sliding window in tokens: a query sees keys at distance less than this.
+    pub sliding_window: Option<usize>,
+    /// With a window: layer `i` is full attention iff `(i + 1) % pattern == 0`.
+    pub sliding_pattern: usize,
+}
+
+/// A tensor on the host, dequantised: row-major.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostTensor {
+    /// Dimensions, outermost first.
+    pub shape: Vec<usize>,
+    /// `[product of shape]`.
+    pub values: Vec<f32>,
+}
+
+/// Where tensors come from, by Hugging Face name (`model.layers.0.self_attn.q_proj.weight`) and
+/// in Hugging Face form.
+pub trait TensorSource: Send + Sync + fmt::Debug {
+    /// Reads and dequantises one tensor.
+    ///
+    /// # Errors
+    /// [`FilesError`] naming file and tensor when it is missing, damaged or of an unknown type.
+    fn load(&self, name: &str) -> Result<HostTensor, FilesError>;
+
+    /// Whether a tensor is there.
+    fn contains(&self, name: &str) -> bool;
+}
+
+/// The tokenizer's data, before a tokenizer is built from it.
+#[derive(Debug, Clone)]
+pub enum TokenizerSource {
+    /// From GGUF metadata.
+    Gguf(Box<GgufVocabulary>),
+    /// A `tokenizer.json`.
+    Json(PathBuf),
+}
+
+/// `tokenizer.ggml.*` of a GGUF file.
+#[derive(Debug, Clone, Default)]
+pub struct GgufVocabulary {
+    /// `model`: `gpt2` (byte-level BPE) or `llama` (sentencepiece).
+    pub model: String,
+    /// `pre`: which pre-tokenizer; absent in old files.
+    pub pre: Option<String>,
+    /// `tokens`.
+    pub tokens: Vec<String>,
+    /// `token_type`: 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte.
+    pub types: Vec<i32>,
+    /// `scores` (sentencepiece).
+    pub scores: Vec<f32>,
+    /// `merges` (BPE).
+    pub merges: Vec<String>,
+    /// `add_space_prefix`.
+    pub add_space_prefix: bool,
+}
+
+/// What else a model's files say about its prompts.
+#[derive(Debug, Clone, Default)]
+pub struct PromptFacts {
+    /// The Jinja chat template.
+    pub chat_template: Option<String>,
+    /// Text of the beginning-of-sequence token.
+    pub bos: Option<String>,
+    /// Text of the end-of-sequence token.
+    pub eos: Option<String>,
+    /// Whether the tokenizer says that every sequence begins with BOS.
+    pub add_bos: bool,
+}
+
+/// A model's files, opened.
+#[derive(Debug)]
+pub struct ModelFiles {
+    /// Where they are.
+    pub path: PathBuf,
+    /// The network's shape.
+    pub config: DecoderConfig,
+    /// The tokenizer's data.
+    pub tokenizer: TokenizerSource,
+    /// Template and special tokens.
+    pub prompt: PromptFacts,
+    /// The tensors.
+    pub tensors: Box<dyn TensorSource>,
+    /// SHA-256 over what identifies the weights (names, shapes, types, sizes, header), hex; part of
+    /// every segment key and fingerprint.
+    pub fingerprint: String,
+}
+
+/// Why a model's files cannot be used.
+#[derive(Debug, Error)]
+pub enum FilesError {
+    /// The file system said no.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is not what it should be.
+    #[error("{path}: {message}")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What was expected and what was found.
+        message: String,
+    },
+    /// An architecture, tensor type or tokenizer that is not supported.
+    #[error("{path}: {message}")]
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// What was found and what is supported.
+        message: String,
+    },
+    /// A tensor is missing.
+    #[error("{path}: tensor {name} is missing")]
+    MissingTensor {
+        /// The file.
+        path: PathBuf,
+        /// Hugging Face name.
+        name: String,
+    },
+}

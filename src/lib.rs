@@ -1,0 +1,7 @@
+//! docket: a decision server. The modules in data-flow order; arrows go one way (docs/ARCHITECTURE.md).
+
+pub mod error;
+pub mod files;
+pub mod json;
+pub mod prompt;
+pub mod question;

@@ -1,0 +1,93 @@
+//! What comes back: one distribution a question, and what the whole decision cost.
+
+use std::time::Duration;
+
+use actors::Lane;
+
+/// A decided question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The question's id, as sent.
+    pub id: String,
+    /// The distribution and what follows from it.
+    pub value: Value,
+    /// How the reading went.
+    pub diagnostics: Diagnostics,
+}
+
+/// An answer by type. Probabilities are f64, unrounded, and sum to 1 within 1e-12.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Probability of yes.
+    Noul {
+        /// Between 0 and 1.
+        yes: f64,
+    },
+    /// A distribution over the options.
+    Choice {
+        /// Index of the chosen option; ties go to the key first in code-point order.
+        chosen: usize,
+        /// The options' keys, in request order.
+        keys: Vec<String>,
+        /// `[options]`, in request order.
+        probabilities: Vec<f64>,
+        /// Top probability rescaled from uniform: `(max - 1/n) / (1 - 1/n)`; 1 for one option.
+        confidence: f64,
+    },
+    /// A distribution over the levels.
+    Score {
+        /// Probability-weighted mean of the level indexes.
+        mean: f64,
+        /// The levels' texts, lowest first.
+        legend: Vec<String>,
+        /// `[levels]`.
+        probabilities: Vec<f64>,
+        /// Concentration at the mode: `max(0, 1 - d / u)`.
+        confidence: f64,
+    },
+}
+
+/// How a question was read.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Diagnostics {
+    /// Mean probability of all labels together over the whole vocabulary; `None` where the engine
+    /// reads label rows only.
+    pub label_mass: Option<f64>,
+    /// Whether the most probable token was a label in every read.
+    pub argmax_is_label: bool,
+    /// Entropy of the distribution in nats.
+    pub entropy: f64,
+    /// Orders of the options that were read.
+    pub orders: u32,
+    /// Share of the orders whose top option is that of the average.
+    pub order_consistency: f64,
+    /// Reads that it took (orders, chunks and rounds).
+    pub reads: u32,
+}
+
+/// What a decision cost and what it waited for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cost {
+    /// The lane it was served in.
+    pub lane: Lane,
+    /// Tokens of the state and of each question's own text, the state once.
+    pub input_tokens: u64,
+    /// Tokens of all prompts, the state counted for each.
+    pub prompt_tokens: u64,
+    /// Tokens computed on this decision's account.
+    pub computed_tokens: u64,
+    /// Tokens found resident or already being read for others.
+    pub cached_tokens: u64,
+    /// Times of the read that finished last (ARCHITECTURE D15).
+    pub queue_wait: Duration,
+    /// See [`actors::ReadTiming`].
+    pub state_wait: Duration,
+    /// See [`actors::ReadTiming`].
+    pub engine_wait: Duration,
+    /// See [`actors::ReadTiming`].
+    pub engine_time: Duration,
+    /// Whether it waited behind a boundary registration.
+    pub behind_registration: bool,
+    /// How many times the state was tokenised for it: 0 where its tokens were cached, else 1.
+    pub state_tokenisations: u32,
+}
