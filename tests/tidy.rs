@@ -1,0 +1,158 @@
+//! House rules which no other tool checks: file heads, sizes, names, walls between crates, and that
+//! the docs name what the code has.
+//!
+//! Goal: a reader can trust the folder tree and the docs. Method: read the sources as text.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const LINES_MAX: usize = 400;
+const BANNED_NAMES: [&str; 8] =
+    ["utils", "util", "helpers", "common", "misc", "manager", "data", "info"];
+const BANNED_IN_ACTORS: [&str; 5] = ["candle", "tokenizers", "axum", "serde", "serde_json"];
+
+mod support {
+    use super::{Path, PathBuf, fs};
+
+    pub(crate) fn root() -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+    }
+
+    pub(crate) fn read(path: &Path) -> String {
+        fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// All files below `folder` with this extension.
+    pub(crate) fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut folders = vec![root().join(folder)];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                let path = entry.path();
+                let name = entry.file_name();
+                if path.is_dir() && name != "target" && name != "node_modules" {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|e| e == extension) {
+                    found.push(path);
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    pub(crate) fn sources() -> Vec<PathBuf> {
+        ["src", "actors", "tests", "loadtest"].iter().flat_map(|f| files(f, "rs")).collect()
+    }
+}
+
+fn assert_none(what: &str, faults: &[String]) {
+    assert!(faults.is_empty(), "{what}:\n{}", faults.join("\n"));
+}
+
+#[test]
+fn every_source_file_says_first_what_it_is() {
+    let faults: Vec<String> = support::sources()
+        .into_iter()
+        .filter(|path| !support::read(path).starts_with("//!"))
+        .map(|path| path.display().to_string())
+        .collect();
+    assert_none("files that do not begin with a module doc", &faults);
+}
+
+#[test]
+fn no_source_file_is_too_long() {
+    let faults: Vec<String> = support::sources()
+        .into_iter()
+        .map(|path| (support::read(&path).lines().count(), path))
+        .filter(|(lines, _)| *lines > LINES_MAX)
+        .map(|(lines, path)| format!("{}: {lines} lines, at most {LINES_MAX}", path.display()))
+        .collect();
+    assert_none("files over the limit", &faults);
+}
+
+#[test]
+fn no_file_is_named_for_nothing() {
+    let faults: Vec<String> = support::sources()
+        .into_iter()
+        .filter(|path| {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_string();
+            BANNED_NAMES.contains(&stem.as_str()) || stem == "mod"
+        })
+        .map(|path| path.display().to_string())
+        .collect();
+    assert_none("files with a name that says nothing", &faults);
+}
+
+#[test]
+fn nothing_is_left_for_later_without_an_issue() {
+    let words = ["TO", "FIX", "XX"].map(|w| match w {
+        "TO" => "TODO",
+        "FIX" => concat!("FIX", "ME"),
+        _ => concat!("XX", "X"),
+    });
+    let tidy = Path::new("tidy.rs");
+    let mut faults = Vec::new();
+    for path in support::sources().into_iter().filter(|p| !p.ends_with(tidy)) {
+        for (number, line) in support::read(&path).lines().enumerate() {
+            if words.iter().any(|w| line.contains(w)) && !line.contains('#') {
+                faults.push(format!("{}:{}: {line}", path.display(), number + 1));
+            }
+        }
+    }
+    assert_none("notes to ourselves", &faults);
+}
+
+#[test]
+fn the_actors_know_no_tensor_and_no_wire() {
+    let manifest = support::read(&support::root().join("actors/Cargo.toml"));
+    let faults: Vec<String> = manifest
+        .lines()
+        .filter(|line| {
+            let name = line.split(['=', '.', ' ']).next().unwrap_or_default();
+            BANNED_IN_ACTORS.iter().any(|banned| name == *banned || name.starts_with("candle"))
+        })
+        .map(str::to_owned)
+        .collect();
+    assert_none("dependencies that actors must not have", &faults);
+}
+
+#[test]
+fn the_load_test_shares_no_code_with_the_server() {
+    let manifest = support::read(&support::root().join("loadtest/Cargo.toml"));
+    assert!(!manifest.contains("docket =") && !manifest.contains("actors"), "{manifest}");
+}
+
+#[test]
+fn every_metric_is_in_the_operations_page() {
+    let page = support::read(&support::root().join("docs/OPERATIONS.md"));
+    let faults: Vec<String> = docket::telemetry::metric_names()
+        .filter(|name| !page.contains(&format!("`{name}`")))
+        .map(str::to_owned)
+        .collect();
+    assert_none("metrics that docs/OPERATIONS.md does not name", &faults);
+}
+
+#[test]
+fn every_route_and_error_code_is_in_the_api_page() {
+    let page = support::read(&support::root().join("docs/API.md"));
+    let document = docket::openapi::document();
+    let document: serde_json::Value = serde_json::from_str(&document).expect("it is JSON");
+    let routes = document["paths"].as_object().expect("paths is an object");
+    let faults: Vec<&String> =
+        routes.keys().filter(|route| !page.contains(&format!("`{route}`"))).collect();
+    assert!(faults.is_empty(), "routes that docs/API.md does not name: {faults:?}");
+}
+
+#[test]
+fn every_page_is_reachable() {
+    let root = support::root();
+    let entry =
+        support::read(&root.join("README.md")) + &support::read(&root.join("docs/ARCHITECTURE.md"));
+    let faults: Vec<String> = support::files("docs", "md")
+        .into_iter()
+        .filter_map(|path| path.file_name().map(|n| n.to_string_lossy().to_string()))
+        .filter(|name| name != "ARCHITECTURE.md" && !entry.contains(name.as_str()))
+        .collect();
+    assert_none("pages that neither README.md nor docs/ARCHITECTURE.md links", &faults);
+}
