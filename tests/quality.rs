@@ -8,12 +8,22 @@
 
 #[path = "bench/quality/cases.rs"]
 mod cases;
+#[path = "bench/quality/devset.rs"]
+mod devset;
+#[path = "bench/quality/fit.rs"]
+mod fit;
 #[path = "bench/quality/forms.rs"]
 mod forms;
+#[path = "bench/quality/measures.rs"]
+mod measures;
 #[path = "bench/quality/random.rs"]
 mod random;
+#[path = "bench/quality/record.rs"]
+mod record;
 #[path = "bench/quality/slots.rs"]
 mod slots;
+#[path = "bench/quality/table.rs"]
+mod table;
 #[path = "bench/quality/themes.rs"]
 mod themes;
 

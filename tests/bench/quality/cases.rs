@@ -25,7 +25,7 @@ pub(crate) struct Case {
     pub(crate) state: Json,
     /// What is asked.
     pub(crate) question: Question,
-    /// Index of the right answer: an option in request order, a level, or for noul 0 = yes, 1 = no.
+    /// Index of the right answer: an option in request order, a level, or for noul 0 = no, 1 = yes.
     pub(crate) gold: usize,
 }
 
@@ -60,8 +60,8 @@ fn noul_cases(themes: &[Theme], random: &mut Random) -> Vec<Case> {
             sides[answer].push(Draw { theme, answer, line: round / 2 });
         }
         sides.iter_mut().for_each(|side| random.shuffle(side));
-        let [yes, no] = sides;
-        for draw in yes.into_iter().zip(no).flat_map(|(yes, no)| [yes, no]) {
+        let [no, yes] = sides;
+        for draw in no.into_iter().zip(yes).flat_map(|(no, yes)| [no, yes]) {
             let number = cases.len();
             cases.push(noul_case(number, draw, &mut Random::new(random.next())));
         }
@@ -74,7 +74,7 @@ fn noul_case(number: usize, draw: Draw<'_>, random: &mut Random) -> Case {
     let aside = random.pick(&draw.theme.asides).clone();
     let state = state(draw, &aside, &slots, random);
     let meanings = draw.theme.meanings.as_ref().filter(|_| number % 3 != 2);
-    let [when_true, when_false] =
+    let [when_false, when_true] =
         [0, 1].map(|side| meanings.map(|texts| filled(&texts[side], &slots, random)));
     let kind = Kind::Noul { when_true, when_false };
     let question = question(draw.theme, kind, &slots, random);

@@ -14,7 +14,7 @@ pub(crate) struct Theme {
     pub(crate) subjects: Vec<String>,
     /// Ways to ask.
     pub(crate) asks: Vec<String>,
-    /// What yes and no mean, where the file says so.
+    /// What no and yes mean, where the file says so.
     pub(crate) meanings: Option<[String; 2]>,
     /// Opening sentences.
     pub(crate) opens: Vec<String>,
@@ -49,21 +49,21 @@ pub(crate) fn score() -> Vec<Theme> {
     parse(include_str!("themes/score.txt"))
 }
 
-/// The yes/no themes: the first answer is yes, the second no.
+/// The yes/no themes: the first answer is no, the second yes.
 pub(crate) fn noul() -> Vec<Theme> {
     let mut themes = parse(include_str!("themes/noul.txt"));
     for theme in &mut themes {
         let both = std::mem::take(&mut theme.answers);
-        theme.answers = both.into_iter().flat_map(yes_and_no).collect();
+        theme.answers = both.into_iter().flat_map(no_and_yes).collect();
     }
     themes
 }
 
 /// Splits the single answer of a yes/no theme, whose `+` lines mean yes and `-` lines no.
-fn yes_and_no(both: ThemeAnswer) -> [ThemeAnswer; 2] {
+fn no_and_yes(both: ThemeAnswer) -> [ThemeAnswer; 2] {
     let yes = ThemeAnswer { key: "yes".into(), evidence: both.evidence, ..ThemeAnswer::default() };
     let no = ThemeAnswer { key: "no".into(), evidence: both.denials, ..ThemeAnswer::default() };
-    [yes, no]
+    [no, yes]
 }
 
 fn parse(text: &str) -> Vec<Theme> {
@@ -86,9 +86,9 @@ impl Theme {
             "form" => self.forms = rest.split(' ').map(str::to_owned).collect(),
             "subject" => self.subjects.push(rest.to_owned()),
             "ask" => self.asks.push(rest.to_owned()),
-            "true" => self.meanings = Some([rest.to_owned(), String::new()]),
+            "true" => self.meanings = Some([String::new(), rest.to_owned()]),
             "false" => {
-                if let Some([_, no]) = &mut self.meanings {
+                if let Some([no, _]) = &mut self.meanings {
                     rest.clone_into(no);
                 }
             }
@@ -151,7 +151,7 @@ mod tests {
         for theme in noul() {
             assert!(theme.answers.len() == 2, "{}", theme.name);
             assert!(theme.answers.iter().all(|a| a.evidence.len() == 5), "{}", theme.name);
-            assert!(theme.meanings.is_none_or(|[_, no]| !no.is_empty()), "{}", theme.name);
+            assert!(theme.meanings.is_none_or(|[no, _]| !no.is_empty()), "{}", theme.name);
         }
     }
 }
