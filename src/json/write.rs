@@ -35,11 +35,7 @@ fn write_array(items: &[Json], spacing: Spacing, out: &mut impl Write) -> fmt::R
     out.write_char(']')
 }
 
-fn write_object(
-    members: &[(String, Json)],
-    spacing: Spacing,
-    out: &mut impl Write,
-) -> fmt::Result {
+fn write_object(members: &[(String, Json)], spacing: Spacing, out: &mut impl Write) -> fmt::Result {
     out.write_char('{')?;
     for (index, (key, value)) in members.iter().enumerate() {
         if index > 0 {

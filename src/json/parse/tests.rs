@@ -169,8 +169,8 @@ proptest! {
 
     #[test]
     fn what_is_written_is_read_back(value in value()) {
-        prop_assert_eq!(parse(value.compact().as_bytes()).as_ref(), Ok(&value));
-        prop_assert_eq!(parse(value.spaced().as_bytes()).as_ref(), Ok(&value));
+        prop_assert_eq!(parse(value.compact().as_bytes()), Ok(value.clone()));
+        prop_assert_eq!(parse(value.spaced().as_bytes()), Ok(value));
     }
 
     #[test]
