@@ -1,7 +1,10 @@
 //! docket: a decision server. The modules in data-flow order; arrows go one way (docs/ARCHITECTURE.md).
 
+pub mod dialect;
 pub mod error;
 pub mod files;
 pub mod json;
 pub mod prompt;
 pub mod question;
+pub mod service;
+pub mod telemetry;
