@@ -3,18 +3,24 @@
 //! This is the one place that joins `prompt`, the actors and `readout`. It knows neither the wire nor
 //! a tensor.
 
+mod tally;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{DecisionHandle, DecisionMeta, Handle, Lane, ReadError, ReadOutcome, TenantId};
+use actors::{
+    DecisionHandle, DecisionMeta, Handle, ReadError, ReadOutcome, ReadSpec, TenantId,
+};
 use tokio::time::Instant;
 
-use crate::error::DecideError;
+use crate::error::{DecideError, Problem};
+use crate::json::Json;
 use crate::prompt::tokens::off_thread;
 use crate::prompt::{Prompter, StatePrefix};
 use crate::question::answer::{Answer, Cost};
 use crate::question::{Decision, Question, Samples};
-use crate::readout::{LabelReading, Reading, Shown};
+use crate::readout::{LabelReading, Reading};
+use tally::Tally;
 
 /// Limits of a decision that the server sets.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +33,8 @@ pub struct Limits {
     pub samples: Option<u32>,
     /// Most orders of a question that are read.
     pub samples_max: u32,
+    /// Longest prompt in tokens.
+    pub context_tokens: u32,
 }
 
 /// Makes decisions: the model's prompts, the actors, and the limits.
@@ -42,54 +50,35 @@ pub struct Decider {
 pub struct Asker {
     /// From the API key.
     pub tenant: TenantId,
-    /// Salt of this tenant's segments (and the caller's own, hashed in).
+    /// Salt of this tenant's segments (the caller's own hashed in).
     pub salt: [u8; 32],
     /// When the request's first byte came.
     pub since: Instant,
 }
 
-/// A decision made. Hand the response out, then call [`Made::responded`].
+/// A decision made. Hand the response out, then tell the actors with
+/// [`DecisionHandle::responded`].
 #[derive(Debug)]
 pub struct Made {
     /// One a question, in the request's order.
     pub answers: Vec<Answer>,
     /// What it cost.
     pub cost: Cost,
-    decision: DecisionHandle,
-}
-
-impl Made {
-    /// Tells the actors that the response's last byte is out, so that the state may be registered.
-    pub fn responded(self) {
-        self.decision.responded();
-    }
-
-    /// Splits off what is told to the actors later.
-    pub fn into_parts(self) -> (Vec<Answer>, Cost, DecisionHandle) {
-        (self.answers, self.cost, self.decision)
-    }
+    /// The open decision.
+    pub decision: DecisionHandle,
 }
 
 /// A question being read.
 struct Asked {
-    question: Arc<Question>,
+    question: Question,
     reading: Reading,
 }
 
-/// Reads of one round: which question, and how its options are shown.
+/// Reads of one round: whose they are, and the reads themselves.
 struct Round {
-    shown: Vec<(usize, Shown)>,
-    specs: Vec<actors::ReadSpec>,
-}
-
-/// Running sums over all rounds.
-#[derive(Default)]
-struct Tally {
-    computed: u64,
-    cached: u64,
-    prompt: u64,
-    last: actors::ReadTiming,
-    last_total: Duration,
+    /// Number of reads of each question, in the questions' order.
+    reads: Vec<usize>,
+    specs: Vec<ReadSpec>,
 }
 
 impl Decider {
@@ -116,63 +105,54 @@ impl Decider {
     /// Tokenises a state, off the runtime's workers where it is long.
     ///
     /// # Errors
-    /// [`DecideError::Invalid`] when the state alone cannot fit the context.
-    pub async fn prefix(
-        &self,
-        state: crate::json::Json,
-        salt: [u8; 32],
-    ) -> Result<StatePrefix, DecideError> {
+    /// [`DecideError::Invalid`] when the state's beginning alone is more than the context.
+    pub async fn prefix(&self, state: &Json, salt: [u8; 32]) -> Result<StatePrefix, DecideError> {
         let prompter = Arc::clone(&self.prompter);
-        off_thread(state.text_bytes(), move || prompter.prefix(&state, &salt)).await
+        let tokens_max = self.limits.context_tokens;
+        let state = state.clone();
+        off_thread(state.text_bytes(), move || match prompter.exceeds(&state, tokens_max) {
+            Some(tokens) => Err(too_long(tokens, tokens_max)),
+            None => Ok(prompter.prefix(&state, &salt)),
+        })
+        .await
     }
 
     /// Makes one decision.
     ///
     /// # Errors
     /// Every variant of [`DecideError`]; nothing stays queued after an error.
-    pub async fn decide(&self, asker: Asker, decision: Decision) -> Result<Made, DecideError> {
+    pub async fn decide(&self, asker: Asker, decision: &Decision) -> Result<Made, DecideError> {
         let deadline = self.deadline(asker.since, decision.timeout);
-        let prefix = self.prefix(decision.state.clone(), asker.salt).await?;
-        let (mut asked, first) = self.plan(&decision, prefix.prefix.tokens()).await?;
+        let prefix = self.prefix(&decision.state, asker.salt).await?;
+        let asked = decision
+            .questions
+            .iter()
+            .map(|question| self.asked(question, question.samples.or(decision.samples)))
+            .collect();
+        let (mut asked, mut round) = self.round(asked).await;
         let lane = decision.lane.unwrap_or_default();
-        let meta = DecisionMeta::new(asker.tenant, lane, prefix.prefix.clone())
-            .deadline(deadline)
-            .reads(&first.specs);
-        let mut session = self.actors.open(meta)?;
-        let mut tally = Tally::default();
-        let mut round = first;
+        let mut session = self.actors.open(DecisionMeta {
+            tenant: asker.tenant,
+            lane,
+            deadline: Some(deadline),
+            prefix: prefix.prefix.clone(),
+            first_reads: round.specs.len(),
+            first_tokens: round.specs.iter().map(|spec| spec.suffix.len() as u64).sum(),
+            suffix_tokens_max: longest(&round.specs),
+        })?;
+        let mut tally = Tally::new(lane, prefix.prefix.tokens());
         while !round.specs.is_empty() {
             let outcomes = session.read(round.specs.clone()).await?;
             let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, ReadError>>()?;
-            tally.add(&round, &outcomes, prefix.prefix.tokens());
+            tally.add(&round.specs, &outcomes);
             absorb(&mut asked, &round, outcomes)?;
-            round = self.round(&asked);
+            (asked, round) = self.round(asked).await;
         }
-        let input = self.input_tokens(&asked, &prefix);
-        let cost = tally.cost(lane, input, &prefix);
-        let answers = asked.into_iter().map(|a| a.finish()).collect();
+        let questions = asked.iter().map(|a| u64::from(self.prompter.question_tokens(&a.question)));
+        let input_tokens = u64::from(prefix.state_tokens) + questions.sum::<u64>();
+        let cost = tally.cost(input_tokens, u32::from(prefix.tokenised));
+        let answers = asked.into_iter().map(Asked::answer).collect();
         Ok(Made { answers, cost, decision: session })
-    }
-
-    /// The questions as readings, and the first round; off the workers where there is much text.
-    async fn plan(
-        &self,
-        decision: &Decision,
-        prefix_tokens: u32,
-    ) -> Result<(Vec<Asked>, Round), DecideError> {
-        let _ = prefix_tokens;
-        let asked: Vec<Asked> = decision
-            .questions
-            .iter()
-            .map(|q| self.asked(q, q.samples.or(decision.samples)))
-            .collect();
-        let bytes = asked.iter().map(|a| a.question.text_bytes()).sum();
-        let prompter = Arc::clone(&self.prompter);
-        off_thread(bytes, move || {
-            let round = round(&prompter, &asked);
-            Ok((asked, round))
-        })
-        .await
     }
 
     fn asked(&self, question: &Question, samples: Option<Samples>) -> Asked {
@@ -180,17 +160,62 @@ impl Decider {
         let orders =
             self.prompter.orders(question, samples.unwrap_or(default), self.limits.samples_max);
         let reading = Reading::new(self.prompter.reading(question, orders));
-        Asked { question: Arc::new(question.clone()), reading }
+        Asked { question: question.clone(), reading }
     }
 
-    fn round(&self, asked: &[Asked]) -> Round {
-        round(&self.prompter, asked)
+    /// Renders the next round of all questions, off the workers where they have much text.
+    async fn round(&self, asked: Vec<Asked>) -> (Vec<Asked>, Round) {
+        let prompter = Arc::clone(&self.prompter);
+        let bytes = asked.iter().map(|asked| asked.question.text_bytes()).sum();
+        off_thread(bytes, move || {
+            let mut round = Round { reads: Vec::new(), specs: Vec::new() };
+            for Asked { question, reading } in &asked {
+                let wanted = reading.wanted();
+                round.reads.push(wanted.len());
+                round.specs.extend(wanted.iter().map(|shown| prompter.suffix(question, shown)));
+            }
+            (asked, round)
+        })
+        .await
     }
+}
 
-    /// Tokens of the state and of each question's own text.
-    fn input_tokens(&self, asked: &[Asked], prefix: &StatePrefix) -> u64 {
-        let questions: u64 =
-            asked.iter().map(|a| u64::from(self.prompter.question_tokens(&a.question))).sum();
-        u64::from(prefix.state_tokens) + questions
+impl Asked {
+    fn answer(self) -> Answer {
+        let (value, diagnostics) = self.reading.finish();
+        Answer { id: self.question.id, value, diagnostics }
     }
+}
+
+/// Gives each question the outcomes of its reads of this round.
+fn absorb(
+    asked: &mut [Asked],
+    round: &Round,
+    outcomes: Vec<ReadOutcome>,
+) -> Result<(), DecideError> {
+    let mut outcomes = outcomes.into_iter();
+    for (asked, reads) in asked.iter_mut().zip(&round.reads).filter(|(_, reads)| **reads > 0) {
+        let readings = outcomes.by_ref().take(*reads).map(|outcome| LabelReading {
+            logprobs: outcome.row.logprobs,
+            log_mass: outcome.row.log_mass,
+            greedy_is_label: outcome.row.greedy_is_label,
+        });
+        let readings = readings.collect();
+        let lost = |_| DecideError::Read(ReadError::Engine(actors::EngineError::NonFinite));
+        asked.reading.absorb(readings).map_err(lost)?;
+    }
+    Ok(())
+}
+
+fn longest(specs: &[ReadSpec]) -> u32 {
+    let longest = specs.iter().map(|spec| spec.suffix.len()).max().unwrap_or(0);
+    u32::try_from(longest).unwrap_or(u32::MAX)
+}
+
+fn too_long(tokens: u32, tokens_max: u32) -> DecideError {
+    DecideError::Invalid(vec![Problem {
+        path: vec!["state".into()],
+        code: "too_long",
+        message: format!("state is more than {tokens} tokens, at most {tokens_max} fit the context"),
+    }])
 }
