@@ -5,3 +5,4 @@ pub mod files;
 pub mod json;
 pub mod prompt;
 pub mod question;
+pub mod readout;
