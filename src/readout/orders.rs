@@ -47,11 +47,17 @@ impl Reordering {
 /// * `readings`: for each order its displayed options and their probabilities, `[orders][options]`.
 /// * returns the mean probability of each option in the order of `list`.
 pub fn average(list: &[usize], readings: &[(Vec<usize>, Vec<f64>)]) -> Vec<f64> {
-    let orders = readings.len() as f64;
-    let of = |option: usize| -> f64 {
-        readings.iter().map(|(shown, p)| probability_of(option, shown, p)).sum()
+    let of = |&option: &usize| {
+        mean(readings.iter().map(|(shown, p)| probability_of(option, shown, p)).collect())
     };
-    list.iter().map(|&option| of(option) / orders).collect()
+    list.iter().map(of).collect()
+}
+
+/// The mean, summed smallest first: two options that got the same numbers in other orders are then
+/// exactly equal, and the tie rule applies to them.
+fn mean(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 fn probability_of(option: usize, shown: &[usize], probabilities: &[f64]) -> f64 {
