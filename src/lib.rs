@@ -6,5 +6,6 @@ pub mod files;
 pub mod json;
 pub mod prompt;
 pub mod question;
+pub mod readout;
 pub mod service;
 pub mod telemetry;
