@@ -3,7 +3,9 @@
 pub mod dialect;
 pub mod error;
 pub mod files;
+pub mod http;
 pub mod json;
+pub mod openapi;
 pub mod prompt;
 pub mod question;
 pub mod readout;
