@@ -3,5 +3,6 @@
 pub mod error;
 pub mod files;
 pub mod json;
+pub mod models;
 pub mod prompt;
 pub mod question;
