@@ -5,6 +5,7 @@ pub mod error;
 pub mod files;
 pub mod http;
 pub mod json;
+pub mod models;
 pub mod openapi;
 pub mod prompt;
 pub mod question;
