@@ -3,6 +3,7 @@
 //! This is the one place that joins `prompt`, the actors and `readout`. It knows neither the wire nor
 //! a tensor.
 
+mod asked;
 mod tally;
 
 use std::sync::Arc;
@@ -18,8 +19,9 @@ use crate::json::Json;
 use crate::prompt::tokens::off_thread;
 use crate::prompt::{Prompter, StatePrefix};
 use crate::question::answer::{Answer, Cost};
-use crate::question::{Decision, Question, Samples};
-use crate::readout::{LabelReading, Reading};
+use crate::question::{Decision, Samples};
+use crate::readout::LabelReading;
+use asked::Asked;
 use tally::Tally;
 
 /// Limits of a decision that the server sets.
@@ -68,12 +70,6 @@ pub struct Made {
     pub decision: DecisionHandle,
 }
 
-/// A question being read.
-struct Asked {
-    question: Question,
-    reading: Reading,
-}
-
 /// Reads of one round: whose they are, and the reads themselves.
 struct Round {
     /// Number of reads of each question, in the questions' order.
@@ -110,7 +106,7 @@ impl Decider {
         let prompter = Arc::clone(&self.prompter);
         let tokens_max = self.limits.context_tokens;
         let state = state.clone();
-        off_thread(state.text_bytes(), move || match prompter.exceeds(&state, tokens_max) {
+        off_thread(Prompter::state_bytes(&state), move || match prompter.exceeds(&state, tokens_max) {
             Some(tokens) => Err(too_long(tokens, tokens_max)),
             None => Ok(prompter.prefix(&state, &salt)),
         })
@@ -124,10 +120,12 @@ impl Decider {
     pub async fn decide(&self, asker: Asker, decision: &Decision) -> Result<Made, DecideError> {
         let deadline = self.deadline(asker.since, decision.timeout);
         let prefix = self.prefix(&decision.state, asker.salt).await?;
+        let samples =
+            decision.samples.or(self.limits.samples.map(Samples::Count)).unwrap_or(Samples::Auto);
         let asked = decision
             .questions
             .iter()
-            .map(|question| self.asked(question, question.samples.or(decision.samples)))
+            .map(|question| Asked::new(&self.prompter, question, samples, self.limits.samples_max))
             .collect();
         let (mut asked, mut round) = self.round(asked).await;
         let lane = decision.lane.unwrap_or_default();
@@ -155,18 +153,10 @@ impl Decider {
         Ok(Made { answers, cost, decision: session })
     }
 
-    fn asked(&self, question: &Question, samples: Option<Samples>) -> Asked {
-        let default = self.limits.samples.map_or(Samples::Auto, Samples::Count);
-        let orders =
-            self.prompter.orders(question, samples.unwrap_or(default), self.limits.samples_max);
-        let reading = Reading::new(self.prompter.reading(question, orders));
-        Asked { question: question.clone(), reading }
-    }
-
     /// Renders the next round of all questions, off the workers where they have much text.
     async fn round(&self, asked: Vec<Asked>) -> (Vec<Asked>, Round) {
         let prompter = Arc::clone(&self.prompter);
-        let bytes = asked.iter().map(|asked| asked.question.text_bytes()).sum();
+        let bytes = asked.iter().map(Asked::text_bytes).sum();
         off_thread(bytes, move || {
             let mut round = Round { reads: Vec::new(), specs: Vec::new() };
             for Asked { question, reading } in &asked {
@@ -177,13 +167,6 @@ impl Decider {
             (asked, round)
         })
         .await
-    }
-}
-
-impl Asked {
-    fn answer(self) -> Answer {
-        let (value, diagnostics) = self.reading.finish();
-        Answer { id: self.question.id, value, diagnostics }
     }
 }
 

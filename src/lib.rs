@@ -1,6 +1,8 @@
 //! docket: a decision server. The modules in data-flow order; arrows go one way (docs/ARCHITECTURE.md).
 
+pub mod decide;
 pub mod dialect;
+pub mod engine;
 pub mod error;
 pub mod files;
 pub mod http;
@@ -11,4 +13,5 @@ pub mod prompt;
 pub mod question;
 pub mod readout;
 pub mod service;
+pub mod start;
 pub mod telemetry;

@@ -34,6 +34,12 @@ use tokens::TextTokenizer;
 /// Texts longer than this are to be tokenised off the runtime's workers: about a millisecond's work.
 pub const OFF_THREAD_BYTES: usize = 4096;
 
+/// More bytes a token than nearly any text has.
+const BYTES_PER_TOKEN_MANY: usize = 16;
+
+/// Tokens by which a text's beginning may differ from the beginning of the text's tokens.
+const CUT_TOKENS: u32 = 8;
+
 /// How much of a state's beginning and end is tokenised again to count the state's own tokens.
 const EDGE_BYTES: usize = 256;
 
@@ -154,6 +160,20 @@ impl Prompter {
     /// Length in bytes of the text that [`Self::prefix`] would tokenise.
     pub fn state_bytes(state: &Json) -> usize {
         state::state_bytes(state)
+    }
+
+    /// A lower bound of the state's tokens when that alone is over `tokens_max`, found from the
+    /// state's beginning: a text of many megabytes is refused without being tokenised whole.
+    /// `None` where only [`Self::prefix`] can tell.
+    pub fn exceeds(&self, state: &Json, tokens_max: u32) -> Option<u32> {
+        let bytes_max = (tokens_max as usize).saturating_mul(BYTES_PER_TOKEN_MANY);
+        if Self::state_bytes(state) <= bytes_max {
+            return None;
+        }
+        let text = state::state_text(state);
+        let beginning = &text[..text.floor_char_boundary(bytes_max)];
+        let least = count(&self.tokenizer.encode(beginning)).saturating_sub(CUT_TOKENS);
+        (least > tokens_max).then_some(least)
     }
 
     /// The read of a question in one order: the tokens after the prefix, and the label ids.
