@@ -1,5 +1,7 @@
 //! docket: a decision server. The modules in data-flow order; arrows go one way (docs/ARCHITECTURE.md).
 
+pub mod cli;
+pub mod config;
 pub mod decide;
 pub mod dialect;
 pub mod engine;
