@@ -93,11 +93,19 @@ impl Json {
         }
     }
 
+    /// The spelling of a number.
+    pub fn as_number(&self) -> Option<&str> {
+        if let Self::Number(spelling) = self { Some(spelling) } else { None }
+    }
+
+    /// The text of a string.
+    pub fn as_str(&self) -> Option<&str> {
+        if let Self::String(text) = self { Some(text) } else { None }
+    }
+
     /// The member `key` of an object; `None` for other types and absent keys.
     pub fn get(&self, key: &str) -> Option<&Json> {
-        match self {
-            Self::Object(members) => members.iter().find(|(name, _)| name == key).map(|(_, v)| v),
-            _ => None,
-        }
+        let Self::Object(members) = self else { return None };
+        members.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 }

@@ -1,4 +1,4 @@
-//! The API's own description: an OpenAPI 3.1 document of every route.
+//! The API's own description: an `OpenAPI` 3.1 document of every route.
 //!
 //! It is plain data beside the code that it describes: exact enough that a fuzzer which follows it is
 //! answered, and one which breaks it is refused.
@@ -37,12 +37,12 @@ fn paths() -> Value {
     let decide = |id: &str| {
         let answered = response("The answers", "Decided", &cost_headers());
         let summary = "Answers questions about a state";
-        json!({"post": post(id, summary, "Decision", answered)})
+        json!({"post": post(id, summary, "Decision", &answered)})
     };
     let prewarm = |id: &str| {
         let answered = response("What was read", "Prewarmed", &cost_headers());
         let summary = "Reads a state before its questions come";
-        json!({"post": post(id, summary, "Prewarm", answered)})
+        json!({"post": post(id, summary, "Prewarm", &answered)})
     };
     json!({
         "/v1/systemone": decide("systemone"),
@@ -75,18 +75,18 @@ fn paths() -> Value {
     })
 }
 
-fn post(id: &str, summary: &str, schema: &str, answered: Value) -> Value {
+fn post(id: &str, summary: &str, schema: &str, answered: &Value) -> Value {
     let statuses = [400, 401, 408, 413, 415, 422, 429, 500, 503, 504];
     json!({
         "operationId": id,
         "summary": summary,
         "parameters": [
             header("x-docket-priority", "The lane, where the body names none",
-                   json!({"$ref": "#/components/schemas/Lane"})),
+                   &json!({"$ref": "#/components/schemas/Lane"})),
             header("x-docket-timeout-ms", "Deadline from the first byte, where the body sets none",
-                   json!({"type": "integer", "minimum": 1, "maximum": timeout_ms_max()})),
+                   &json!({"type": "integer", "minimum": 1, "maximum": timeout_ms_max()})),
             header("x-docket-salt", "Part of the caller's own salt of segment keys",
-                   json!({"type": "string", "maxLength": 256, "pattern": "^[!-~]*$"})),
+                   &json!({"type": "string", "maxLength": 256, "pattern": "^[!-~]*$"})),
             dialect(),
         ],
         "requestBody": {
@@ -123,10 +123,10 @@ fn health() -> Value {
 
 fn dialect() -> Value {
     let schema = json!({"type": "string", "enum": ["systemone"]});
-    header("x-docket-dialect", "The wire format", schema)
+    header("x-docket-dialect", "The wire format", &schema)
 }
 
-fn header(name: &str, description: &str, schema: Value) -> Value {
+fn header(name: &str, description: &str, schema: &Value) -> Value {
     json!({
         "name": name, "in": "header", "required": false,
         "description": description, "schema": schema,

@@ -129,7 +129,7 @@ pub(super) fn systemone(fault: &Fault) -> Refusal {
 fn of_decision(error: &DecideError) -> Refusal {
     match error {
         DecideError::Invalid(problems) => invalid(problems),
-        DecideError::Unsupported(_) => usage(400, "unsupported", error.to_string()),
+        DecideError::Unsupported(_) => usage(400, "unsupported", &error.to_string()),
         DecideError::Read(error) => of_read(error),
         DecideError::Internal { .. } => internal(500, "internal", "internal error"),
     }
@@ -139,7 +139,7 @@ fn of_read(error: &ReadError) -> Refusal {
     match error {
         ReadError::Rejected(reason) => of_rejection(reason),
         ReadError::Engine(error) => of_engine(error),
-        ReadError::Expired { .. } => detail(504, "timeout", "expired", error.to_string()),
+        ReadError::Expired { .. } => detail(504, "timeout", "expired", &error.to_string()),
         ReadError::Cancelled => again(internal(503, "cancelled", "the decision was cancelled")),
         ReadError::Draining => again(internal(503, "draining", "the server is stopping")),
         ReadError::Unavailable => {
@@ -151,10 +151,10 @@ fn of_read(error: &ReadError) -> Refusal {
 fn of_rejection(reason: &RejectReason) -> Refusal {
     match reason {
         RejectReason::QueueFull { retry_after, .. } => {
-            limited("queue_full", reason.to_string(), *retry_after)
+            limited("queue_full", &reason.to_string(), *retry_after)
         }
         RejectReason::TokensFull { retry_after, .. } => {
-            limited("tokens_full", reason.to_string(), *retry_after)
+            limited("tokens_full", &reason.to_string(), *retry_after)
         }
         RejectReason::TooLong { .. } => {
             let path = vec!["state".into()];
@@ -181,42 +181,42 @@ fn of_engine(error: &EngineError) -> Refusal {
 fn of_request(fault: &RequestFault) -> Refusal {
     let message = fault.to_string();
     match fault {
-        RequestFault::Unauthorized => detail(401, "authentication_error", "unauthorized", message),
+        RequestFault::Unauthorized => detail(401, "authentication_error", "unauthorized", &message),
         RequestFault::NotFound { .. } | RequestFault::UnknownDialect { in_path: true, .. } => {
-            detail(404, "not_found", "not_found", message)
+            detail(404, "not_found", "not_found", &message)
         }
-        RequestFault::MethodNotAllowed { .. } => usage(405, "method_not_allowed", message),
+        RequestFault::MethodNotAllowed { .. } => usage(405, "method_not_allowed", &message),
         RequestFault::UnknownDialect { in_path: false, .. } => {
-            usage(400, "unknown_dialect", message)
+            usage(400, "unknown_dialect", &message)
         }
-        RequestFault::Header { .. } => usage(400, "header_invalid", message),
-        RequestFault::MediaType { .. } => usage(415, "media_type", message),
-        RequestFault::Encoding { .. } => usage(415, "content_encoding", message),
+        RequestFault::Header { .. } => usage(400, "header_invalid", &message),
+        RequestFault::MediaType { .. } => usage(415, "media_type", &message),
+        RequestFault::Encoding { .. } => usage(415, "content_encoding", &message),
         RequestFault::Damaged { .. } => {
             invalid(&[Problem { path: Vec::new(), code: "encoding_invalid", message }])
         }
-        RequestFault::BodyTooLarge { .. } => usage(413, "body_too_large", message),
-        RequestFault::BodyTimeout { .. } => detail(408, "timeout", "body_timeout", message),
-        RequestFault::BodyBroken => usage(400, "body_broken", message),
+        RequestFault::BodyTooLarge { .. } => usage(413, "body_too_large", &message),
+        RequestFault::BodyTimeout { .. } => detail(408, "timeout", "body_timeout", &message),
+        RequestFault::BodyBroken => usage(400, "body_broken", &message),
         RequestFault::BodiesFull { .. } => again(internal(503, "bodies_full", &message)),
         RequestFault::Panicked => internal(500, "panicked", &message),
     }
 }
 
-fn detail(status: u16, error_type: &str, reason: &'static str, message: String) -> Refusal {
+fn detail(status: u16, error_type: &str, reason: &'static str, message: &str) -> Refusal {
     let body = json!({"detail": {"error_type": error_type, "message": message}}).to_string();
     Refusal { status, body, reason, retry_after: None }
 }
 
-fn usage(status: u16, reason: &'static str, message: String) -> Refusal {
+fn usage(status: u16, reason: &'static str, message: &str) -> Refusal {
     detail(status, "api_usage_error", reason, message)
 }
 
 fn internal(status: u16, reason: &'static str, message: &str) -> Refusal {
-    detail(status, "internal_error", reason, message.to_owned())
+    detail(status, "internal_error", reason, message)
 }
 
-fn limited(reason: &'static str, message: String, retry_after: Duration) -> Refusal {
+fn limited(reason: &'static str, message: &str, retry_after: Duration) -> Refusal {
     let retry_after = Some(retry_after);
     Refusal { retry_after, ..detail(429, "rate_limit_error", reason, message) }
 }
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn statuses_are_those_of_the_contract() {
         let broken = DecideError::Internal { detail: "x".to_owned() };
-        let expired = ReadError::Expired { waited: Duration::from_secs(60) };
+        let expired = ReadError::Expired { waited: Duration::from_mins(1) };
         for (fault, status, error_type) in [
             (Fault::from(RequestFault::Unauthorized), 401, "authentication_error"),
             (RequestFault::NotFound { path: "/x".to_owned() }.into(), 404, "not_found"),

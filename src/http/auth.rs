@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use actors::TenantId;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use thiserror::Error;
@@ -98,7 +98,7 @@ impl AuthConfig {
             return Some(TenantId(Arc::from(DEFAULT_TENANT)));
         }
         let bearer = headers.get(header::AUTHORIZATION).and_then(|value| bearer(value.as_bytes()));
-        let api_key = headers.get(API_KEY).map(|value| value.as_bytes());
+        let api_key = headers.get(API_KEY).map(HeaderValue::as_bytes);
         bearer.into_iter().chain(api_key).find_map(|key| self.find(key))
     }
 

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
 use http_body_util::BodyExt;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -177,9 +177,10 @@ fn announced_bytes(headers: &HeaderMap) -> usize {
 /// Runs `work` so that other tasks of this worker go on meanwhile; in place on a runtime that has
 /// one thread only.
 fn off_the_runtime<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::current().runtime_flavor() {
-        RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
-        _ => work(),
+    if Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
+        tokio::task::block_in_place(work)
+    } else {
+        work()
     }
 }
 
@@ -193,7 +194,7 @@ pub(super) async fn discard(headers: &HeaderMap, mut body: Body) {
     let drain = async {
         let mut bytes = 0;
         while let Some(Ok(frame)) = body.frame().await {
-            bytes += frame.data_ref().map_or(0, |chunk| chunk.len());
+            bytes += frame.data_ref().map_or(0, Bytes::len);
             if bytes > DISCARD_BYTES_MAX {
                 break;
             }

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use actors::TenantId;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
@@ -78,7 +78,7 @@ fn route(request: &Request) -> &'static str {
 
 /// The client's `x-request-id` reduced to harmless characters, or one of our own.
 fn request_id(headers: &HeaderMap) -> String {
-    let sent = headers.get("x-request-id").map(|value| value.as_bytes()).unwrap_or_default();
+    let sent = headers.get("x-request-id").map(HeaderValue::as_bytes).unwrap_or_default();
     let is_harmless = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':');
     let harmless = sent.iter().copied().filter(is_harmless).take(REQUEST_ID_CHARS_MAX);
     let id: String = harmless.map(char::from).collect();

@@ -1,5 +1,6 @@
 //! Headers of docket's own: names, parsing and formats.
 
+use std::fmt::Write;
 use std::time::Duration;
 
 use actors::Lane;
@@ -155,7 +156,8 @@ fn ascii_json(text: &str) -> String {
             _ => {
                 let mut units = [0; 2];
                 for unit in character.encode_utf16(&mut units) {
-                    json.push_str(&format!("\\u{unit:04x}"));
+                    // Writing to a string cannot fail.
+                    let _ = write!(json, "\\u{unit:04x}");
                 }
             }
         }

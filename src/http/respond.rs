@@ -44,11 +44,10 @@ pub(super) fn refuse(dialect: Dialect, fault: &Fault) -> Response {
 
 fn log(status: StatusCode, reason: &'static str, fault: &Fault) {
     let status = status.as_u16();
-    match fault {
-        Fault::Decide(DecideError::Internal { detail }) => {
-            tracing::error!(status, reason, detail, "request failed");
-        }
-        other => tracing::warn!(status, reason, error = %other, "request failed"),
+    if let Fault::Decide(DecideError::Internal { detail }) = fault {
+        tracing::error!(status, reason, detail, "request failed");
+    } else {
+        tracing::warn!(status, reason, error = %fault, "request failed");
     }
 }
 

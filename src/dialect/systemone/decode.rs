@@ -84,18 +84,15 @@ pub(in crate::dialect) fn prewarm(
 }
 
 fn members(body: Json) -> Result<Members, Vec<Problem>> {
-    match body {
-        Json::Object(members) => Ok(members),
-        other => Err(vec![Problem {
-            path: Vec::new(),
-            code: "wrong_type",
-            message: format!(
-                "the body must be an object, not {}: {}",
-                other.type_name(),
-                other.excerpt(ECHO_CHARS_MAX)
-            ),
-        }]),
+    if let Json::Object(members) = body {
+        return Ok(members);
     }
+    let message = format!(
+        "the body must be an object, not {}: {}",
+        body.type_name(),
+        body.excerpt(ECHO_CHARS_MAX)
+    );
+    Err(vec![Problem { path: Vec::new(), code: "wrong_type", message }])
 }
 
 fn check_state(state: Option<Json>, findings: &mut Findings) -> Option<Json> {

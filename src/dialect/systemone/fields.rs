@@ -108,11 +108,10 @@ impl Extensions {
 }
 
 fn samples(field: &str, value: &Json, findings: &mut Findings) -> Option<Samples> {
-    let count = match value {
-        Json::String(text) if text == "auto" => return Some(Samples::Auto),
-        Json::Number(spelling) => whole(spelling).filter(|count| *count >= 1),
-        Json::Null | Json::Bool(_) | Json::String(_) | Json::Array(_) | Json::Object(_) => None,
-    };
+    if value.as_str() == Some("auto") {
+        return Some(Samples::Auto);
+    }
+    let count = value.as_number().and_then(whole).filter(|count| *count >= 1);
     if count.is_none() {
         let message = format!(
             "{field} must be \"auto\" or an integer of at least 1, not {}",
@@ -125,10 +124,7 @@ fn samples(field: &str, value: &Json, findings: &mut Findings) -> Option<Samples
 }
 
 fn lane(field: &str, value: &Json, findings: &mut Findings) -> Option<Lane> {
-    let lane = match value {
-        Json::String(name) => name.parse().ok(),
-        _ => None,
-    };
+    let lane = value.as_str().and_then(|name| name.parse().ok());
     if lane.is_none() {
         let message = format!(
             "{field} must be \"urgent\", \"normal\", \"batch\" or \"idle\", not {}",
@@ -146,11 +142,10 @@ fn timeout(
     findings: &mut Findings,
 ) -> Option<Duration> {
     let limit_ms = limits.timeout_max.as_millis();
-    let wait_ms = match value {
-        Json::Number(spelling) => whole(spelling),
-        _ => None,
-    };
-    let wait_ms = wait_ms.filter(|wait| *wait >= 1 && u128::from(*wait) <= limit_ms);
+    let wait_ms = value
+        .as_number()
+        .and_then(whole)
+        .filter(|wait| *wait >= 1 && u128::from(*wait) <= limit_ms);
     if wait_ms.is_none() {
         let message = format!(
             "{field} must be an integer from 1 to {limit_ms}, not {}",

@@ -25,20 +25,17 @@ pub(super) fn question(
         findings.fault(vec![Step::Key(id)], "id_empty", message);
         return None;
     }
-    match value {
-        Json::Object(members) => {
-            findings.inside(Step::Key(id.clone()), |findings| fields(id, members, limits, findings))
-        }
-        other => {
-            let message = format!(
-                "a question must be an object, not {}: {}",
-                other.type_name(),
-                other.excerpt(ECHO_CHARS_MAX)
-            );
-            findings.fault(vec![Step::Key(id)], "wrong_type", message);
-            None
-        }
+    if let Json::Object(members) = value {
+        let at = Step::Key(id.clone());
+        return findings.inside(at, |findings| fields(id, members, limits, findings));
     }
+    let message = format!(
+        "a question must be an object, not {}: {}",
+        value.type_name(),
+        value.excerpt(ECHO_CHARS_MAX)
+    );
+    findings.fault(vec![Step::Key(id)], "wrong_type", message);
+    None
 }
 
 fn fields(
@@ -182,13 +179,11 @@ fn score(criteria: Option<Json>, findings: &mut Findings) -> Option<Kind> {
 }
 
 fn missing_or_wrong(criteria: Option<Json>, expected: &str, findings: &mut Findings) {
-    match criteria {
-        Some(found) => findings.wrong_type("criteria", expected, &found),
-        None => {
-            let message = format!("criteria is missing: {expected}");
-            findings.fault(vec!["criteria".into()], "missing", message);
-        }
+    if let Some(found) = criteria {
+        return findings.wrong_type("criteria", expected, &found);
     }
+    let message = format!("criteria is missing: {expected}");
+    findings.fault(vec!["criteria".into()], "missing", message);
 }
 
 fn check_count(what: &str, count: usize, count_min: usize, findings: &mut Findings) -> Option<()> {

@@ -18,11 +18,11 @@ fn decode(body: &serde_json::Value) -> Result<Decoded<Decision>, Vec<Problem>> {
     Dialect::Systemone.decision(body, &RequestLimits::default())
 }
 
-fn with_question(question: serde_json::Value) -> serde_json::Value {
+fn with_question(question: &serde_json::Value) -> serde_json::Value {
     json!({"state": "s", "questions": {"q": question}})
 }
 
-fn kind(question: serde_json::Value) -> Kind {
+fn kind(question: &serde_json::Value) -> Kind {
     decode(&with_question(question)).unwrap().request.questions.remove(0).kind
 }
 
@@ -39,7 +39,7 @@ fn faults(body: &serde_json::Value) -> Vec<(&'static str, String)> {
     problems.iter().map(|problem| (problem.code, dotted(&problem.path))).collect()
 }
 
-fn question_fault(question: serde_json::Value) -> (&'static str, String) {
+fn question_fault(question: &serde_json::Value) -> (&'static str, String) {
     let mut found = faults(&with_question(question));
     assert_eq!(found.len(), 1);
     found.remove(0)
@@ -77,7 +77,7 @@ fn a_full_request_is_decoded_in_order() {
 
 #[test]
 fn unknown_fields_are_ignored_and_listed() {
-    let mut body = with_question(json!({
+    let mut body = with_question(&json!({
         "type": "noul", "depends_on": [], "criteria": {"true": 1, "maybe": 2}
     }));
     body["seed"] = json!(7);
@@ -95,7 +95,7 @@ fn unknown_fields_are_ignored_and_listed() {
 
 #[test]
 fn both_spellings_of_an_extension_contradict_each_other() {
-    let mut body = with_question(json!({"type": "noul"}));
+    let mut body = with_question(&json!({"type": "noul"}));
     body["samples"] = json!(2);
     body["x_samples"] = json!(3);
     assert_eq!(faults(&body), [("duplicate_key", "x_samples".to_owned())]);
@@ -103,12 +103,12 @@ fn both_spellings_of_an_extension_contradict_each_other() {
 
 #[test]
 fn a_choice_may_be_a_list_of_distinct_names() {
-    let Kind::Choice { options } = kind(json!({"type": "choice", "criteria": ["a", "b"]})) else {
+    let Kind::Choice { options } = kind(&json!({"type": "choice", "criteria": ["a", "b"]})) else {
         panic!("not a choice")
     };
     assert_eq!(options.len(), 2);
     let twice = json!({"type": "choice", "criteria": ["a", "b", "a"]});
-    assert_eq!(question_fault(twice), ("duplicate_key", "questions.q.criteria.2".to_owned()));
+    assert_eq!(question_fault(&twice), ("duplicate_key", "questions.q.criteria.2".to_owned()));
 }
 
 #[test]
@@ -117,15 +117,15 @@ fn case_52_255_options_are_accepted_and_256_are_not() {
         (0..count).map(|i| (format!("o{i}"), json!(null))).collect::<serde_json::Map<_, _>>().into()
     };
     let choice = |count| json!({"type": "choice", "criteria": options(count)});
-    assert_eq!(kind(choice(1)).options(), 1);
-    assert_eq!(kind(choice(255)).options(), 255);
-    assert_eq!(question_fault(choice(256)).0, "too_many");
-    assert_eq!(question_fault(choice(0)).0, "too_few");
+    assert_eq!(kind(&choice(1)).options(), 1);
+    assert_eq!(kind(&choice(255)).options(), 255);
+    assert_eq!(question_fault(&choice(256)).0, "too_many");
+    assert_eq!(question_fault(&choice(0)).0, "too_few");
     let score = |count| json!({"type": "score", "criteria": vec!["x"; count]});
-    assert_eq!(kind(score(2)).options(), 2);
-    assert_eq!(kind(score(255)).options(), 255);
-    assert_eq!(question_fault(score(1)).0, "too_few");
-    assert_eq!(question_fault(score(256)).0, "too_many");
+    assert_eq!(kind(&score(2)).options(), 2);
+    assert_eq!(kind(&score(255)).options(), 255);
+    assert_eq!(question_fault(&score(1)).0, "too_few");
+    assert_eq!(question_fault(&score(256)).0, "too_many");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn each_wrong_field_is_named() {
         (json!({"type": "score", "criteria": {"0": "a"}}), "wrong_type", at(".criteria")),
         (json!({"type": "score", "criteria": ["a", null]}), "wrong_type", at(".criteria.1")),
     ] {
-        assert_eq!(question_fault(question.clone()), (code, path), "{question}");
+        assert_eq!(question_fault(&question), (code, path), "{question}");
     }
     let noul = json!({"q": {"type": "noul"}});
     for (body, code, path) in [
@@ -195,9 +195,9 @@ fn questions_are_limited_and_the_message_names_both_numbers() {
 fn messages_do_not_grow_with_the_request() {
     let long = "x".repeat(1 << 20);
     for body in [
-        with_question(json!({"type": long})),
-        with_question(json!({"type": [long]})),
-        with_question(json!({"type": "choice", "criteria": [long, long]})),
+        with_question(&json!({"type": long})),
+        with_question(&json!({"type": [long]})),
+        with_question(&json!({"type": "choice", "criteria": [long, long]})),
         json!({"state": 1, "questions": long}),
         json!({"state": 1, "questions": {"q": {"type": "noul"}}, "priority": long}),
     ] {
