@@ -95,11 +95,13 @@ fn render(template: &str, facts: &PromptFacts, turns: &[Turn]) -> Result<String,
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?;
     environment.set_syntax(syntax);
     environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    // Python does not iterate over none, and templates ask so before they take a length.
+    environment.add_test("iterable", |value: Value| !value.is_none() && value.try_iter().is_ok());
     environment.add_function("raise_exception", raise_exception);
     environment.add_function("strftime_now", |format: String| strftime_now(&format));
     let user = Turn { role: "user", text: MARK.to_owned() };
     let messages: Vec<Value> = turns.iter().chain([&user]).map(message).collect();
-    environment.template_from_str(template)?.render(context! {
+    environment.template_from_str(&without_generation(template))?.render(context! {
         messages => messages,
         bos_token => facts.bos.as_deref().unwrap_or_default(),
         eos_token => facts.eos.as_deref().unwrap_or_default(),
@@ -108,6 +110,28 @@ fn render(template: &str, facts: &PromptFacts, turns: &[Turn]) -> Result<String,
         tools => (),
         documents => (),
     })
+}
+
+/// Replaces the block `generation`, which marks text for training and which minijinja does not know,
+/// by a block that is always rendered.
+fn without_generation(template: &str) -> String {
+    let mut out = String::with_capacity(template.len());
+    let mut tags = template.split("{%");
+    out.push_str(tags.next().unwrap_or_default());
+    for tag in tags {
+        out.push_str("{%");
+        let (sign, rest) = tag.split_at(tag.len() - tag.trim_start_matches(['-', '+']).len());
+        let word_end = |name: &str| rest.trim_start().strip_prefix(name);
+        let ends = |rest: &str| rest.starts_with(['-', '+', '%']) || rest.starts_with(' ');
+        if let Some(rest) = word_end("generation").filter(|rest| ends(rest)) {
+            out.push_str(&[sign, " if true", rest].concat());
+        } else if let Some(rest) = word_end("endgeneration").filter(|rest| ends(rest)) {
+            out.push_str(&[sign, " endif", rest].concat());
+        } else {
+            out.push_str(tag);
+        }
+    }
+    out
 }
 
 fn message(turn: &Turn) -> Value {
@@ -201,6 +225,20 @@ mod tests {
     fn a_loop_can_be_left_early() {
         let template = "{% for m in messages %}{{ m.content }}!{% break %}{% endfor %}";
         assert_eq!(frame(template, &facts(), &[]).unwrap().after, "!");
+    }
+
+    #[test]
+    fn blocks_that_mark_text_for_training_are_rendered() {
+        let template = "{{ messages[0].content }}\n{% generation %}\n a\n{%- endgeneration -%}\n.\
+                        {% set generations = 1 %}{{ generations }}";
+        assert_eq!(frame(template, &facts(), &[]).unwrap().after, "\n a.1");
+    }
+
+    #[test]
+    fn none_is_not_iterable() {
+        let template = "{{ messages[0].content }}{% if tools is iterable and tools | length %}!\
+                        {% endif %}{% if messages is iterable %}.{% endif %}";
+        assert_eq!(frame(template, &facts(), &[]).unwrap().after, ".");
     }
 
     #[test]

@@ -115,8 +115,7 @@ fn push_meanings(text: &mut String, kind: &Kind, shown: &Shown) {
     for &option in &shown.options {
         let (name, criterion) = sides[option];
         if let Some(meaning) = meaning(criterion.as_ref()) {
-            text.push('\n');
-            text.push_str(&format!("{name} means: {meaning}"));
+            text.push_str(&["\n", name, " means: ", &meaning].concat());
         }
     }
 }
