@@ -1,5 +1,7 @@
 //! Tokenizers: text to ids, with control tokens only where a template says so.
 
+pub mod model;
+
 use std::fmt;
 
 /// A text tokenizer. Implementations: `tokens/bytes.rs` (the fake engine's), `tokens/model.rs`.
