@@ -1,6 +1,7 @@
 //! Tokenizers: text to ids, with control tokens only where a template says so.
 
 pub mod bytes;
+pub mod model;
 
 use std::fmt;
 
