@@ -3,10 +3,31 @@
 //! This is the layer under both `engine` (which takes the configuration and the tensors) and
 //! `prompt` (which takes the tokenizer's data and the chat template); neither reads a file itself.
 
+mod check;
+mod fingerprint;
+mod folder;
+mod gguf;
+mod map;
+
+pub use gguf::open_vocabulary;
+
 use std::fmt;
-use std::path::PathBuf;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+
+/// Opens a model: a `.gguf` file, or a folder with `config.json`, `tokenizer.json` and safetensors.
+///
+/// Reads headers only; every tensor that the decoder needs is known to be there, whole and of the
+/// right shape when this returns.
+///
+/// # Errors
+/// [`FilesError`], naming the file and what is wrong with it.
+pub fn open(path: &Path) -> Result<ModelFiles, FilesError> {
+    let metadata = std::fs::metadata(path).map_err(|error| FilesError::io(path, error))?;
+    if metadata.is_dir() { folder::open(path) } else { gguf::open(path) }
+}
 
 /// Architectures of the `cpu` engine. One decoder serves all; [`DecoderConfig`] has the differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +142,31 @@ pub trait TensorSource: Send + Sync + fmt::Debug {
 
     /// Whether a tensor is there.
     fn contains(&self, name: &str) -> bool;
+
+    /// Reads some rows (of the outermost dimension), so that a large tensor need not be in memory
+    /// as a whole.
+    ///
+    /// # Errors
+    /// As [`TensorSource::load`], and when `rows` lies outside the tensor.
+    fn load_rows(&self, name: &str, rows: Range<usize>) -> Result<HostTensor, FilesError> {
+        let whole = self.load(name)?;
+        whole.rows(rows.clone()).ok_or_else(|| rows_error(Path::new(name), name, &rows))
+    }
+}
+
+impl HostTensor {
+    /// A copy of some rows of the outermost dimension; `None` outside the tensor.
+    pub fn rows(&self, rows: Range<usize>) -> Option<Self> {
+        let width: usize = self.shape.get(1..)?.iter().product();
+        let values = self.values.get(rows.start * width..rows.end * width)?.to_vec();
+        let mut shape = self.shape.clone();
+        *shape.first_mut()? = rows.len();
+        Some(Self { shape, values })
+    }
+}
+
+fn rows_error(path: &Path, name: &str, rows: &Range<usize>) -> FilesError {
+    FilesError::format(path, format!("tensor {name} has no rows {}..{}", rows.start, rows.end))
 }
 
 /// The tokenizer's data, before a tokenizer is built from it.
@@ -218,4 +264,22 @@ pub enum FilesError {
         /// Hugging Face name.
         name: String,
     },
+}
+
+impl FilesError {
+    pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
+        Self::Io { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn format(path: &Path, message: impl Into<String>) -> Self {
+        Self::Format { path: path.to_owned(), message: message.into() }
+    }
+
+    pub(crate) fn unsupported(path: &Path, message: impl Into<String>) -> Self {
+        Self::Unsupported { path: path.to_owned(), message: message.into() }
+    }
+
+    pub(crate) fn missing(path: &Path, name: &str) -> Self {
+        Self::MissingTensor { path: path.to_owned(), name: name.to_owned() }
+    }
 }

@@ -1,2 +1,54 @@
-//! x
-fn main() {}
+//! The `docket` command: parses what was typed, runs it, and turns failures into exit codes.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Parser;
+
+use docket::cli::serve::ServeArgs;
+use docket::cli::{Cli, Command, LogFormat, ask, models, pull};
+use docket::models::{Progress, Store, ensure};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_logging(&cli);
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing is left to be done when standard error is closed.
+            let _ = writeln!(io::stderr(), "docket: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<()> {
+    let home = cli.home();
+    let mut out = io::stdout().lock();
+    match cli.command {
+        Command::Serve(arguments) => serve(*arguments, home),
+        Command::Pull(arguments) => Ok(pull::run(&arguments, &home, &mut out)?),
+        Command::Models(arguments) => Ok(models::run(&arguments, &home, &mut out)?),
+        Command::Ask(arguments) => Ok(ask::run(&arguments, &mut out)?),
+        Command::Openapi => bail!("the interface is described by the http module"),
+    }
+}
+
+fn serve(arguments: ServeArgs, home: std::path::PathBuf) -> anyhow::Result<()> {
+    let config = arguments.config(home).context("the settings cannot be")?;
+    let store = Store::new(&config.model.home);
+    let path = ensure(&store, &config.model.model, config.model.offline, &mut Progress::detect())?;
+    bail!("{} is to be served by the start module", path.display())
+}
+
+/// Logs go to standard error, so that standard output is a command's result only.
+fn start_logging(cli: &Cli) {
+    let builder = tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_max_level(tracing::Level::from(cli.log_level));
+    match cli.log {
+        LogFormat::Text => builder.with_target(false).init(),
+        LogFormat::Json => builder.json().init(),
+    }
+}

@@ -1,3 +1,401 @@
 //! From a decision to tokens: head, state and question parts, and the labels to be read.
+//!
+//! A prompt is `head` (the chat template up to the user's turn, worked examples included; the same
+//! for every request), the state, and the question part. The tokens of a prompt *are* those of its
+//! parts one after the other; parts meet after the layout's mark, where that is also how the whole
+//! would be tokenised (ARCHITECTURE D8). The question's id, other questions and the tenant never
+//! reach a prompt.
 
+pub mod labels;
+pub mod layout;
+pub mod options;
+pub mod pieces;
+pub mod state;
+pub mod template;
+pub mod tokenised;
 pub mod tokens;
+pub mod wording;
+
+use std::sync::Arc;
+
+use actors::{Prefix, ReadSpec, SegmentKey, SegmentSpec};
+use thiserror::Error;
+
+use crate::files::PromptFacts;
+use crate::json::Json;
+use crate::question::{Kind, Question, Samples, Shown};
+use labels::{Alphabet, Slot};
+use layout::{Layout, NoulStyle, Profile};
+use pieces::Piece;
+use template::{Frame, Turn};
+use tokenised::{TokenisedState, TokenisedStates};
+use tokens::TextTokenizer;
+
+/// Texts longer than this are to be tokenised off the runtime's workers: about a millisecond's work.
+pub const OFF_THREAD_BYTES: usize = 4096;
+
+/// More bytes a token than nearly any text has.
+const BYTES_PER_TOKEN_MANY: usize = 16;
+
+/// Tokens by which a text's beginning may differ from the beginning of the text's tokens.
+const CUT_TOKENS: u32 = 8;
+
+/// How much of a state's beginning and end is tokenised again to count the state's own tokens.
+const EDGE_BYTES: usize = 256;
+
+/// Answers are begun with this for a model without chat template, whatever its layout says: a bare
+/// text model has no turn of its own to begin.
+const PLAIN_PREFILL: &str = "Answer:";
+
+/// Why no prompts can be made for a model.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PromptError {
+    /// The model's chat template cannot be used.
+    #[error("the model's chat template cannot be used: {message}")]
+    Template {
+        /// Why.
+        message: String,
+    },
+    /// Too few labels are single tokens where the answer begins.
+    #[error("only {found} labels are one token after {tail:?}, at least 2 are needed")]
+    Labels {
+        /// How many are.
+        found: usize,
+        /// The text before a label.
+        tail: String,
+    },
+    /// A word that the layout uses as a label is not one token of its own.
+    #[error("the layout's label `{word}` is not one token of its own after {tail:?}")]
+    Word {
+        /// The word.
+        word: &'static str,
+        /// The text before it.
+        tail: String,
+    },
+}
+
+/// A state's prefix, ready for reads.
+#[derive(Debug, Clone)]
+pub struct StatePrefix {
+    /// Head and state.
+    pub prefix: Prefix,
+    /// Tokens of the state's text alone, for usage.
+    pub state_tokens: u32,
+    /// Whether the state was tokenised for this call, and not found tokenised.
+    pub tokenised: bool,
+}
+
+/// Makes prompts for one model in one layout. Built once, shared by all requests.
+#[derive(Debug)]
+pub struct Prompter {
+    tokenizer: Arc<dyn TextTokenizer>,
+    profile: Profile,
+    head: SegmentSpec,
+    /// Plain text between the head's last control token and the state.
+    lead: String,
+    /// Plain text after the question, up to the first control token behind it.
+    after_text: String,
+    /// Tokens from there to the read position.
+    after_ids: Vec<u32>,
+    alphabet: Alphabet,
+    /// Ids of the words for no and yes, where the layout asks nouls by words.
+    words: Option<[u32; 2]>,
+    states: TokenisedStates,
+}
+
+impl Prompter {
+    /// Renders the model's template once and finds its labels.
+    ///
+    /// A model whose files have no chat template gets a plain text layout, in which an answer
+    /// continues the line `Answer:`.
+    ///
+    /// * `fingerprint`: identity of model, weights and precision; root of all segment keys, together
+    ///   with the layout's id.
+    ///
+    /// # Errors
+    /// [`PromptError`] saying why the template or the labels cannot be used.
+    pub fn new(
+        tokenizer: Arc<dyn TextTokenizer>,
+        facts: &PromptFacts,
+        profile: Profile,
+        fingerprint: &str,
+    ) -> Result<Self, PromptError> {
+        let layout = profile.layout;
+        let prefill = prefill(facts, layout);
+        let probe = frame(facts, &turns(layout, prefill, None))?;
+        let slot = slot(&*tokenizer, &probe, prefill);
+        let alphabet = labels::alphabet(&*tokenizer, &slot)?;
+        let words = words(&*tokenizer, &slot, layout)?;
+        let Frame { before, after } = frame(facts, &turns(layout, prefill, Some(&alphabet)))?;
+        let (head_ids, lead) = split_before(&*tokenizer, &before);
+        let (after_text, after_ids) = split_after(&*tokenizer, &(after + prefill));
+        let root = SegmentKey::root(format!("{fingerprint}\n{}", layout.id).as_bytes());
+        let head = SegmentSpec { key: root.child(&[], &head_ids), tokens: head_ids.into() };
+        let states = TokenisedStates::new();
+        Ok(Self { tokenizer, profile, head, lead, after_text, after_ids, alphabet, words, states })
+    }
+
+    /// The tokens before every state, shared by all tenants.
+    pub fn head(&self) -> &SegmentSpec {
+        &self.head
+    }
+
+    /// The prefix of all reads on `state`, under a tenant's salt. Tokenises the state unless it is
+    /// still known; for more than [`OFF_THREAD_BYTES`] (see [`Self::state_bytes`]) this belongs on
+    /// a blocking thread.
+    pub fn prefix(&self, state: &Json, salt: &[u8]) -> StatePrefix {
+        let text = state::state_text(state);
+        let id = tokenised::state_id(salt, &text);
+        let (found, tokenised) = match self.states.find(&id) {
+            Some(found) => (found, false),
+            None => (self.tokenise(&text, salt), true),
+        };
+        if tokenised {
+            self.states.keep(id, found.clone());
+        }
+        let prefix = Prefix { head: self.head.clone(), state: found.segment };
+        StatePrefix { prefix, state_tokens: found.state_tokens, tokenised }
+    }
+
+    /// Length in bytes of the text that [`Self::prefix`] would tokenise.
+    pub fn state_bytes(state: &Json) -> usize {
+        state::state_bytes(state)
+    }
+
+    /// A lower bound of the state's tokens when that alone is over `tokens_max`, found from the
+    /// state's beginning: a text of many megabytes is refused without being tokenised whole.
+    /// `None` where only [`Self::prefix`] can tell.
+    pub fn exceeds(&self, state: &Json, tokens_max: u32) -> Option<u32> {
+        let bytes_max = (tokens_max as usize).saturating_mul(BYTES_PER_TOKEN_MANY);
+        if Self::state_bytes(state) <= bytes_max {
+            return None;
+        }
+        let text = state::state_text(state);
+        let beginning = &text[..text.floor_char_boundary(bytes_max)];
+        let least = count(&self.tokenizer.encode(beginning)).saturating_sub(CUT_TOKENS);
+        (least > tokens_max).then_some(least)
+    }
+
+    /// The read of a question in one order: the tokens after the prefix, and the label ids.
+    ///
+    /// # Panics
+    /// When more options are shown than there are labels ([`Self::labels_max`]).
+    pub fn suffix(&self, question: &Question, shown: &Shown) -> ReadSpec {
+        let mut suffix = self.tokenizer.encode(&self.question_part(question, shown));
+        suffix.extend_from_slice(&self.after_ids);
+        let labels = self.label_ids(&question.kind, shown);
+        ReadSpec { suffix: suffix.into(), labels: labels.into(), want_hidden: false }
+    }
+
+    /// Tokens of the question's own text (options and closing line) alone, in its first order.
+    pub fn question_tokens(&self, question: &Question) -> u32 {
+        let shown = wording::first_order(self.layout(), &question.kind);
+        count(&self.tokenizer.encode(&self.question_text(question, &shown)))
+    }
+
+    /// Most options that one read of such a question can show.
+    pub fn labels_max(&self, kind: &Kind) -> usize {
+        match (kind, self.words) {
+            (Kind::Noul { .. }, Some(words)) => words.len(),
+            (Kind::Noul { .. } | Kind::Choice { .. } | Kind::Score { .. }, _) => {
+                self.alphabet.ids.len()
+            }
+        }
+    }
+
+    /// Orders to read a question in: what it says itself, else what is asked for the decision, else
+    /// the profile's; lowered to `samples_max` and to the orders that differ.
+    pub fn orders(&self, question: &Question, asked: Samples, samples_max: u32) -> u32 {
+        let wanted = match question.samples.unwrap_or(asked) {
+            Samples::Auto => self.profile.samples.of(&question.kind),
+            Samples::Count(count) => count,
+        };
+        let distinct = u32::try_from(question.kind.orders_max()).unwrap_or(u32::MAX);
+        wanted.min(samples_max).min(distinct).max(1)
+    }
+
+    /// The profile's temperature for a kind of question.
+    pub fn temperature(&self, kind: &Kind) -> f64 {
+        self.profile.temperature.of(kind)
+    }
+
+    /// Whether a noul's first order shows yes before no.
+    pub fn yes_first(&self) -> bool {
+        self.layout().noul.yes_first()
+    }
+
+    /// The layout's id.
+    pub fn layout_id(&self) -> &str {
+        self.layout().id
+    }
+
+    /// The profile's settings.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// The labels as they are shown, in the order in which they are given out.
+    pub fn label_codes(&self) -> &[String] {
+        &self.alphabet.codes
+    }
+
+    /// Whether tokenising state and question in one go gives the tokens of the two parts; a check
+    /// for tests of each tokenizer (ARCHITECTURE D8).
+    pub fn boundary_holds(&self, state: &str, question: &Question, shown: &Shown) -> bool {
+        let (prefix, suffix) = (self.state_part(state), self.question_part(question, shown));
+        let mut parts = self.tokenizer.encode(&prefix);
+        parts.extend(self.tokenizer.encode(&suffix));
+        parts == self.tokenizer.encode(&(prefix + &suffix))
+    }
+
+    fn layout(&self) -> &'static Layout {
+        self.profile.layout
+    }
+
+    fn tokenise(&self, text: &str, salt: &[u8]) -> TokenisedState {
+        let ids = self.tokenizer.encode(&self.state_part(text));
+        let state_tokens = self.state_tokens(text, ids.len());
+        let key = self.head.key.child(salt, &ids);
+        TokenisedState { segment: SegmentSpec { key, tokens: ids.into() }, state_tokens }
+    }
+
+    /// Everything between the head and the question.
+    fn state_part(&self, text: &str) -> String {
+        let layout = self.layout();
+        [self.lead.as_str(), layout.state_header, text, layout.mark].concat()
+    }
+
+    /// Tokens of a state's text alone, from the length of its segment: what surrounds it is counted
+    /// at its edges, so that a long state is not tokenised twice.
+    fn state_tokens(&self, text: &str, segment_tokens: usize) -> u32 {
+        let encoded = |text: &str| self.tokenizer.encode(text).len();
+        if text.len() <= EDGE_BYTES {
+            return u32::try_from(encoded(text)).unwrap_or(u32::MAX);
+        }
+        let layout = self.layout();
+        let first = &text[..text.floor_char_boundary(EDGE_BYTES)];
+        let last = &text[text.ceil_char_boundary(text.len() - EDGE_BYTES)..];
+        let with_lead = encoded(&[self.lead.as_str(), layout.state_header, first].concat());
+        let with_mark = encoded(&[last, layout.mark].concat());
+        let around = (with_lead + with_mark).saturating_sub(encoded(first) + encoded(last));
+        u32::try_from(segment_tokens.saturating_sub(around)).unwrap_or(u32::MAX)
+    }
+
+    /// Everything between the state and the next control token: one space, then the question.
+    fn question_part(&self, question: &Question, shown: &Shown) -> String {
+        [" ", &self.question_text(question, shown), &self.after_text].concat()
+    }
+
+    fn question_text(&self, question: &Question, shown: &Shown) -> String {
+        wording::question_text(self.layout(), question, shown, &self.alphabet.codes)
+    }
+
+    fn label_ids(&self, kind: &Kind, shown: &Shown) -> Vec<u32> {
+        match (kind, self.words) {
+            (Kind::Noul { .. }, Some(words)) => shown.options.iter().map(|&o| words[o]).collect(),
+            (Kind::Noul { .. } | Kind::Choice { .. } | Kind::Score { .. }, _) => {
+                self.alphabet.ids[..shown.options.len()].to_vec()
+            }
+        }
+    }
+}
+
+fn count(ids: &[u32]) -> u32 {
+    u32::try_from(ids.len()).unwrap_or(u32::MAX)
+}
+
+fn chat_template(facts: &PromptFacts) -> Option<&str> {
+    facts.chat_template.as_deref().filter(|template| !template.trim().is_empty())
+}
+
+fn prefill(facts: &PromptFacts, layout: &Layout) -> &'static str {
+    let plain = chat_template(facts).is_none() && layout.prefill.is_empty();
+    if plain { PLAIN_PREFILL } else { layout.prefill }
+}
+
+fn frame(facts: &PromptFacts, turns: &[Turn]) -> Result<Frame, PromptError> {
+    match chat_template(facts) {
+        Some(template) => template::frame(template, facts, turns),
+        None => Ok(template::plain_frame(facts, turns)),
+    }
+}
+
+/// The turns ahead of the user's: the layout's system turn and, once the labels are known, its
+/// worked examples.
+fn turns(layout: &Layout, prefill: &str, alphabet: Option<&Alphabet>) -> Vec<Turn> {
+    let system = layout.system.map(|text| Turn { role: "system", text: text.to_owned() });
+    let mut turns: Vec<Turn> = system.into_iter().collect();
+    let examples = alphabet.map_or(&[][..], |_| layout.examples);
+    for (example, codes) in examples.iter().zip(alphabet.iter().cycle()) {
+        let question = wording::example_question(example);
+        let shown = wording::first_order(layout, &question.kind);
+        let asked = wording::question_text(layout, &question, &shown, &codes.codes);
+        let user = [layout.state_header, example.state, layout.mark, " ", &asked].concat();
+        turns.push(Turn { role: "user", text: user });
+        let label = example_label(layout, &question.kind, &shown, (codes, example.answer));
+        let lead = if prefill.is_empty() { "" } else { " " };
+        turns.push(Turn { role: "assistant", text: [prefill, lead, &label].concat() });
+    }
+    turns
+}
+
+/// The label of an example's right answer.
+fn example_label(
+    layout: &Layout,
+    kind: &Kind,
+    shown: &Shown,
+    (alphabet, answer): (&Alphabet, usize),
+) -> String {
+    if let (NoulStyle::Words { words, .. }, Kind::Noul { .. }) = (layout.noul, kind) {
+        return words[answer].to_owned();
+    }
+    let position = shown.options.iter().position(|&option| option == answer).unwrap_or(0);
+    alphabet.codes[position % alphabet.codes.len()].clone()
+}
+
+fn slot(tokenizer: &dyn TextTokenizer, frame: &Frame, prefill: &str) -> Slot {
+    let after = [frame.after.as_str(), prefill].concat();
+    let tail = match pieces::pieces(tokenizer, &after).last() {
+        Some(Piece::Text(text)) => (*text).to_owned(),
+        Some(Piece::Control(_)) | None => String::new(),
+    };
+    Slot { tail, lead: if prefill.is_empty() { "" } else { " " } }
+}
+
+fn words(
+    tokenizer: &dyn TextTokenizer,
+    slot: &Slot,
+    layout: &Layout,
+) -> Result<Option<[u32; 2]>, PromptError> {
+    match layout.noul {
+        NoulStyle::Letters { .. } => Ok(None),
+        NoulStyle::Words { words, .. } => labels::words(tokenizer, slot, words).map(Some),
+    }
+}
+
+/// Splits what stands before the user's text after its last control token: the head's tokens, and
+/// the plain text that is tokenised together with the state.
+fn split_before(tokenizer: &dyn TextTokenizer, before: &str) -> (Vec<u32>, String) {
+    let mut parts = pieces::pieces(tokenizer, before);
+    let lead = match parts.last() {
+        Some(Piece::Text(text)) => (*text).to_owned(),
+        Some(Piece::Control(_)) | None => String::new(),
+    };
+    if !lead.is_empty() {
+        parts.pop();
+    }
+    (pieces::encode(tokenizer, &parts), lead)
+}
+
+/// Splits what stands after the user's text at its first control token: the plain text that is
+/// tokenised together with the question, and the tokens behind it.
+fn split_after(tokenizer: &dyn TextTokenizer, after: &str) -> (String, Vec<u32>) {
+    let parts = pieces::pieces(tokenizer, after);
+    match parts.split_first() {
+        Some((Piece::Text(text), rest)) => ((*text).to_owned(), pieces::encode(tokenizer, rest)),
+        Some((Piece::Control(_), _)) | None => (String::new(), pieces::encode(tokenizer, &parts)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

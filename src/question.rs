@@ -83,6 +83,15 @@ pub struct ChoiceOption {
     pub description: Option<Json>,
 }
 
+/// The options of one read in the order they are displayed: label `i` stands for option
+/// `options[i]`. A noul's option 0 is no and its option 1 yes; a choice's and a score's go by their
+/// place in the request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// Option indexes, distinct; all of the question's, or the chunk of them that is read.
+    pub options: Vec<usize>,
+}
+
 impl Kind {
     /// How many answers there are to choose from.
     pub fn options(&self) -> usize {
@@ -90,6 +99,15 @@ impl Kind {
             Self::Noul { .. } => 2,
             Self::Choice { options } => options.len(),
             Self::Score { levels } => levels.len(),
+        }
+    }
+
+    /// How many different orders its options may be read in (ARCHITECTURE D10): the rotations of a
+    /// choice; both directions of a score and of a noul.
+    pub fn orders_max(&self) -> usize {
+        match self {
+            Self::Noul { .. } | Self::Score { .. } => self.options().min(2),
+            Self::Choice { options } => options.len(),
         }
     }
 

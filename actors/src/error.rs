@@ -70,3 +70,26 @@ pub enum RejectReason {
     #[error("the engine is dead: {0}")]
     EngineDead(String),
 }
+
+impl RejectReason {
+    /// When to come back, where that helps.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::QueueFull { retry_after, .. } | Self::TokensFull { retry_after, .. } => {
+                Some(*retry_after)
+            }
+            Self::TooLong { .. } | Self::Draining | Self::EngineDead(_) => None,
+        }
+    }
+
+    /// Its name in metrics and logs.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::QueueFull { .. } => "queue_full",
+            Self::TokensFull { .. } => "tokens",
+            Self::TooLong { .. } => "too_long",
+            Self::Draining => "draining",
+            Self::EngineDead(_) => "engine",
+        }
+    }
+}

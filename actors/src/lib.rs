@@ -1,14 +1,46 @@
 //! The four actors of docket and their pure planner, generic over an [`Engine`].
+//!
+//! ```text
+//! Handle::open ─▶ RequestActor ─reads─▶ SchedulerActor ─step─▶ engine, one step at a time
+//!                  ▲        │            │  ▲        ▲
+//!                  │        │ responded  │  │ lease  │ wanted states
+//!                  outcomes ▼            ▼  │        │
+//!            RegistrationActor ─promote─▶ CacheActor (residency of keys and values, pins)
+//! ```
+//!
+//! What decides lives in [`plan`], without clock or channel; the actors perform it. Nothing here
+//! knows a tensor, a question or HTTP.
 
+mod cache;
+pub mod config;
 pub mod engine;
 pub mod error;
+mod handle;
+mod links;
+pub mod observe;
+pub mod plan;
 pub mod read;
+mod registration;
+mod request;
+mod scheduler;
+pub mod snapshot;
+mod supervise;
 
+pub use config::{
+    CacheConfig, Config, ConfigProblem, Register, RegistrationConfig, SchedulerConfig,
+};
 pub use engine::{
     Caps, Chunk, Completion, Engine, EngineError, Epoch, PAGE_TOKENS, PathPart, Row, RowOutcome,
     Segment, Step, StepOutcome,
 };
 pub use error::{ReadError, RejectReason};
+pub use handle::{DecisionHandle, DecisionMeta, Handle, PrewarmOutcome, PrewarmSpec};
+pub use plan::{DecisionId, ReadId};
 pub use read::{
     Lane, Prefix, ReadOutcome, ReadSpec, ReadTiming, SegmentKey, SegmentSpec, TenantId,
 };
+pub use snapshot::{
+    ChunkLogEntry, DrainReport, EngineState, LoadView, RegistrationCounters, ResidencyView,
+    Snapshot, StepLogEntry, Totals,
+};
+pub use supervise::{StartError, start};

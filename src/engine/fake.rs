@@ -4,11 +4,14 @@
 //! answers may be arbitrary but must depend on every token of the prompt, so that a mixed-up row is a
 //! wrong answer. It is reached by `--engine fake` only and never by default.
 
-use std::str::FromStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{Caps, EngineError, PathPart, Row, RowOutcome, Segment, Step, StepOutcome};
+use actors::{
+    Caps, Completion, Engine, EngineError, PathPart, Row, RowOutcome, Segment, Step, StepOutcome,
+};
+use crossbeam_channel::{Sender, TrySendError};
 use sha2::{Digest, Sha256};
 
 /// Longest prompt that the fake engine says it can hold.
@@ -53,25 +56,6 @@ pub enum FaultKind {
     Hang,
     /// There is not enough memory.
     OutOfMemory,
-}
-
-impl FromStr for Fault {
-    type Err = String;
-
-    /// Reads `KIND@N`, for example `panic@3`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (kind, at) = text.split_once('@').unwrap_or((text, "1"));
-        let kind = match kind {
-            "panic" => FaultKind::Panic,
-            "error" => FaultKind::Error,
-            "nan" => FaultKind::Nan,
-            "hang" => FaultKind::Hang,
-            "oom" => FaultKind::OutOfMemory,
-            _ => return Err(format!("fault {kind:?} is none of panic, error, nan, hang, oom")),
-        };
-        let at = at.parse().map_err(|_| format!("step {at:?} is not a number"))?;
-        Ok(Self { kind, at })
-    }
 }
 
 /// The tokens themselves, which is all that the fake engine needs of a prefix.
@@ -149,6 +133,50 @@ impl FakeModel {
     }
 }
 
+/// The fake model behind the engine trait, on a thread of its own like a real one.
+#[derive(Debug)]
+pub struct FakeEngine {
+    steps: Sender<Job>,
+}
+
+type Job = (Step<FakeSegment>, Completion<FakeSegment>);
+
+impl FakeEngine {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(options: FakeOptions) -> std::io::Result<Self> {
+        let (steps, jobs) = crossbeam_channel::bounded::<Job>(1);
+        std::thread::Builder::new().name("engine-0".to_owned()).spawn(move || {
+            let mut model = FakeModel::new(options);
+            for (step, done) in jobs {
+                let run = AssertUnwindSafe(|| model.run(&step));
+                done.finish(catch_unwind(run).unwrap_or_else(|_| {
+                    Err(EngineError::Forward("the fake forward pass panicked".to_owned()))
+                }));
+            }
+        })?;
+        Ok(Self { steps })
+    }
+}
+
+impl Engine for FakeEngine {
+    type Segment = FakeSegment;
+
+    fn caps(&self) -> Caps {
+        FakeModel::caps()
+    }
+
+    fn submit(&self, step: Step<FakeSegment>, done: Completion<FakeSegment>) {
+        if let Err(TrySendError::Full((_, done)) | TrySendError::Disconnected((_, done))) =
+            self.steps.try_send((step, done))
+        {
+            done.finish(Err(EngineError::Dead("the engine thread takes no step".to_owned())));
+        }
+    }
+}
+
 /// Blocks this (engine) thread; a channel that never speaks is the wait.
 fn wait(time: Duration) {
     if !time.is_zero() {
@@ -215,19 +243,11 @@ mod tests {
 
     #[test]
     fn a_fault_happens_at_its_step_only() {
-        let fault = Some("error@2".parse().unwrap());
+        let fault = Some(Fault { kind: FaultKind::Error, at: 2 });
         let mut model = FakeModel::new(FakeOptions { fault, ..FakeOptions::default() });
         let step = Step { id: 1, epoch: 0, chunks: Vec::new(), rows: vec![row(&[], &[1])] };
         assert!(model.run(&step).is_ok());
         assert!(matches!(model.run(&step), Err(EngineError::Forward(_))));
         assert!(model.run(&step).is_ok());
-    }
-
-    #[test]
-    fn an_unknown_fault_is_refused_by_name() {
-        assert_eq!(
-            "smoke@1".parse::<Fault>(),
-            Err("fault \"smoke\" is none of panic, error, nan, hang, oom".to_owned())
-        );
     }
 }

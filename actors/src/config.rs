@@ -1,0 +1,283 @@
+//! Limits of the actors: what each bounds, in which unit, and its default; checked as a whole before start.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::engine::{Caps, PAGE_TOKENS};
+
+/// All settings of the actors; immutable after [`start`](crate::start).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Config {
+    /// Queue, steps and drain.
+    pub scheduler: SchedulerConfig,
+    /// Residency of keys and values.
+    pub cache: CacheConfig,
+    /// Boundary registration.
+    pub registration: RegistrationConfig,
+}
+
+/// Settings of the scheduler.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SchedulerConfig {
+    /// Most tokens of one step; the engine's own limit applies too. More raises throughput and the
+    /// time for which a newcomer waits. Default 512, at least 64.
+    pub step_tokens_max: u32,
+    /// Most rows of one step; the engine's own limit applies too. Default 64, at least 1.
+    pub rows_max: u32,
+    /// Most tokens of one state in one step while others may wait; a multiple of 64. Default 192.
+    pub chunk_tokens: u32,
+    /// Most reads that may wait. Default 1,024. A decision on an empty queue is never refused for it.
+    pub reads_max: usize,
+    /// Most unique tokens that may wait (a state counts once, zero if resident). Default 262,144.
+    /// A decision on an empty queue is never refused for it.
+    pub tokens_max: u64,
+    /// How many state groups that cannot run now may be passed over while a step is formed.
+    /// Default 8.
+    pub look_ahead: usize,
+    /// How often expired reads are looked for. Default 100 ms.
+    pub tick: Duration,
+    /// How long a drain lets admitted work go on. Default 30 s.
+    pub drain_timeout: Duration,
+    /// How many step failures that are no single item's fault make the engine dead, when more of
+    /// them fall into [`failure_window`](Self::failure_window). Default 3.
+    pub failures_max: usize,
+    /// For how long a step failure counts. Default 60 s.
+    pub failure_window: Duration,
+    /// How many restarts after a panic of an actor are made within the failure window before the
+    /// supervisor gives up. Default 3.
+    pub restarts_max: usize,
+}
+
+/// Settings of the cache.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CacheConfig {
+    /// Most bytes of keys and values that are held; 0 keeps nothing between steps. Default 1 GiB.
+    /// One running state beyond it is allowed (see [`OVERFLOW_STATES`]).
+    pub kv_bytes: u64,
+    /// Share of `kv_bytes` that prewarmed states may pin, 0 to 1. Default 0.25.
+    pub pin_ratio: f64,
+    /// How long a prewarmed state stays pinned without a hit. Default 300 s.
+    pub prewarm_ttl: Duration,
+    /// Longest time to live that a caller may ask for. Default one hour.
+    pub prewarm_ttl_max: Duration,
+    /// Most prewarms and registrations that may wait for the engine. Default 256.
+    pub wants_max: usize,
+}
+
+/// How many states may be held beyond [`CacheConfig::kv_bytes`]: the overflow allowance. It lets the
+/// oldest waiting read run when the budget is zero, smaller than its state, or leased out; what it
+/// holds is dropped at once after use.
+pub const OVERFLOW_STATES: usize = 1;
+
+/// When states are registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Register {
+    /// After the response of a decision: its state stays resident.
+    #[default]
+    After,
+    /// Never: a state's pages go with its last lease.
+    Off,
+}
+
+/// Settings of boundary registration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RegistrationConfig {
+    /// When states are registered. Default `After`.
+    pub when: Register,
+    /// Most registrations that wait; the oldest is dropped for a newer one. Default 256.
+    pub pending_max: usize,
+    /// How long a registration may wait before it is dropped. Default 30 s.
+    pub ttl: Duration,
+}
+
+/// One fault of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigProblem {
+    /// The setting, for example `scheduler.chunk_tokens`.
+    pub field: &'static str,
+    /// What is wrong, with the value and the limit.
+    pub message: String,
+}
+
+impl fmt::Display for ConfigProblem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.field, self.message)
+    }
+}
+
+impl Default for SchedulerConfig {
+    fn default() -> Self {
+        Self {
+            step_tokens_max: 512,
+            rows_max: 64,
+            chunk_tokens: 192,
+            reads_max: 1_024,
+            tokens_max: 262_144,
+            look_ahead: 8,
+            tick: Duration::from_millis(100),
+            drain_timeout: Duration::from_secs(30),
+            failures_max: 3,
+            failure_window: Duration::from_secs(60),
+            restarts_max: 3,
+        }
+    }
+}
+
+impl Default for CacheConfig {
+    fn default() -> Self {
+        Self {
+            kv_bytes: 1 << 30,
+            pin_ratio: 0.25,
+            prewarm_ttl: Duration::from_secs(300),
+            prewarm_ttl_max: Duration::from_secs(3_600),
+            wants_max: 256,
+        }
+    }
+}
+
+impl Default for RegistrationConfig {
+    fn default() -> Self {
+        Self { when: Register::After, pending_max: 256, ttl: Duration::from_secs(30) }
+    }
+}
+
+/// Collects faults, so that all of them are reported at once.
+#[derive(Default)]
+struct Faults(Vec<ConfigProblem>);
+
+impl Faults {
+    fn require(&mut self, holds: bool, field: &'static str, message: impl FnOnce() -> String) {
+        if !holds {
+            self.0.push(ConfigProblem { field, message: message() });
+        }
+    }
+
+    fn at_least_one(&mut self, value: usize, field: &'static str) {
+        self.require(value > 0, field, || "0 is given, at least 1 is needed".to_owned());
+    }
+
+    fn positive(&mut self, value: Duration, field: &'static str) {
+        self.require(!value.is_zero(), field, || "0 s is given, more is needed".to_owned());
+    }
+
+    fn into_result(self) -> Result<(), Vec<ConfigProblem>> {
+        if self.0.is_empty() { Ok(()) } else { Err(self.0) }
+    }
+}
+
+impl Config {
+    /// Checks all settings.
+    ///
+    /// # Errors
+    /// Every fault, each with its value and limit.
+    pub fn validate(&self) -> Result<(), Vec<ConfigProblem>> {
+        let results =
+            [self.scheduler.validate(), self.cache.validate(), self.registration.validate()];
+        let faults: Vec<_> = results.into_iter().filter_map(Result::err).flatten().collect();
+        if faults.is_empty() { Ok(()) } else { Err(faults) }
+    }
+}
+
+impl SchedulerConfig {
+    /// Checks these settings.
+    ///
+    /// # Errors
+    /// Every fault.
+    pub fn validate(&self) -> Result<(), Vec<ConfigProblem>> {
+        let mut faults = Faults::default();
+        let (page, tokens, chunk) = (PAGE_TOKENS, self.step_tokens_max, self.chunk_tokens);
+        faults.require(tokens >= page, "scheduler.step_tokens_max", || {
+            format!("{tokens} is given, at least {page} is needed")
+        });
+        faults.require(chunk > 0 && chunk % page == 0, "scheduler.chunk_tokens", || {
+            format!("{chunk} is given, a multiple of {page} is needed")
+        });
+        faults.at_least_one(self.rows_max as usize, "scheduler.rows_max");
+        faults.at_least_one(self.reads_max, "scheduler.reads_max");
+        faults.at_least_one(usize::from(self.tokens_max > 0), "scheduler.tokens_max");
+        faults.at_least_one(self.look_ahead, "scheduler.look_ahead");
+        faults.positive(self.tick, "scheduler.tick");
+        faults.positive(self.failure_window, "scheduler.failure_window");
+        faults.into_result()
+    }
+
+    /// Tokens and rows of one step, the engine's limits included.
+    pub(crate) fn budget(&self, caps: &Caps) -> (u32, u32) {
+        let tokens = self.step_tokens_max.min(caps.step_tokens_max).max(1);
+        (tokens, self.rows_max.min(caps.rows_max).max(1))
+    }
+}
+
+impl CacheConfig {
+    /// Checks these settings.
+    ///
+    /// # Errors
+    /// Every fault.
+    pub fn validate(&self) -> Result<(), Vec<ConfigProblem>> {
+        let mut faults = Faults::default();
+        let ratio = self.pin_ratio;
+        faults.require((0.0..=1.0).contains(&ratio), "cache.pin_ratio", || {
+            format!("{ratio} is given, 0 to 1 is needed")
+        });
+        faults.positive(self.prewarm_ttl, "cache.prewarm_ttl");
+        faults.require(self.prewarm_ttl <= self.prewarm_ttl_max, "cache.prewarm_ttl", || {
+            format!(
+                "{:?} is given, at most {:?} is allowed",
+                self.prewarm_ttl, self.prewarm_ttl_max
+            )
+        });
+        faults.at_least_one(self.wants_max, "cache.wants_max");
+        faults.into_result()
+    }
+
+    /// Bytes that pins may hold.
+    pub(crate) fn pin_bytes(&self) -> u64 {
+        let parts_per_million = (self.pin_ratio * 1e6).round();
+        // A ratio is within 0 to 1, so the cast neither truncates nor loses a sign.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1e6")]
+        let parts = parts_per_million as u64;
+        u64::try_from(u128::from(self.kv_bytes) * u128::from(parts) / 1_000_000).unwrap_or(u64::MAX)
+    }
+}
+
+impl RegistrationConfig {
+    /// Checks these settings.
+    ///
+    /// # Errors
+    /// Every fault.
+    pub fn validate(&self) -> Result<(), Vec<ConfigProblem>> {
+        let mut faults = Faults::default();
+        faults.at_least_one(self.pending_max, "registration.pending_max");
+        faults.positive(self.ttl, "registration.ttl");
+        faults.into_result()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_valid() {
+        assert_eq!(Config::default().validate(), Ok(()));
+    }
+
+    #[test]
+    fn all_faults_are_reported_at_once() {
+        let mut config = Config::default();
+        config.scheduler.chunk_tokens = 100;
+        config.cache.pin_ratio = f64::NAN;
+        config.registration.ttl = Duration::ZERO;
+        let faults = config.validate().unwrap_err();
+        let fields: Vec<_> = faults.iter().map(|fault| fault.field).collect();
+        assert_eq!(fields, ["scheduler.chunk_tokens", "cache.pin_ratio", "registration.ttl"]);
+        assert_eq!(faults[0].message, "100 is given, a multiple of 64 is needed");
+    }
+
+    #[test]
+    fn pins_may_hold_their_share_of_the_budget() {
+        let config = CacheConfig { kv_bytes: 1_000, pin_ratio: 0.25, ..CacheConfig::default() };
+        assert_eq!(config.pin_bytes(), 250);
+        assert_eq!(CacheConfig { pin_ratio: 1.0, ..config }.pin_bytes(), 1_000);
+    }
+}

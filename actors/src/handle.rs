@@ -1,0 +1,232 @@
+//! The crate's public face: open a decision, prewarm a state, look, drain.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ractor::{ActorRef, ActorRuntime};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::cache::CacheAsk;
+use crate::error::ReadError;
+use crate::links::Shared;
+use crate::observe;
+use crate::plan::DecisionId;
+use crate::plan::admit::Newcomer;
+use crate::read::{Lane, Prefix, ReadOutcome, ReadSpec, TenantId};
+use crate::registration::RegistrationMessage;
+use crate::request::{RequestActor, RequestArguments, RequestMessage};
+use crate::scheduler::SchedulerAsk;
+use crate::snapshot::{DrainReport, Snapshot, StepLogEntry};
+use crate::supervise::SupervisorMessage;
+
+/// What admission must know of a decision before its prompts are queued.
+#[derive(Debug, Clone)]
+pub struct DecisionMeta {
+    /// Whose decision it is.
+    pub tenant: TenantId,
+    /// Its lane.
+    pub lane: Lane,
+    /// When its reads expire.
+    pub deadline: Option<Instant>,
+    /// Head and state, shared by all its reads.
+    pub prefix: Prefix,
+    /// Reads of its first stage; counted as at least one.
+    pub first_reads: usize,
+    /// Suffix tokens of its first stage, all reads together.
+    pub first_tokens: u64,
+    /// Tokens of its longest suffix, all stages included.
+    pub suffix_tokens_max: u32,
+}
+
+/// A state that is to be resident before its questions come.
+#[derive(Debug, Clone)]
+pub struct PrewarmSpec {
+    /// Whose state it is.
+    pub tenant: TenantId,
+    /// Head and state.
+    pub prefix: Prefix,
+    /// Lane in which it is computed.
+    pub lane: Lane,
+    /// How long it stays pinned without a hit; the default of the configuration if not given, and
+    /// never more than its maximum.
+    pub ttl: Option<Duration>,
+    /// Whether to answer only when it is resident.
+    pub wait: bool,
+    /// When to give up.
+    pub deadline: Option<Instant>,
+}
+
+/// How a prewarm stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrewarmOutcome {
+    /// Tokens of the prefix.
+    pub prompt_tokens: u32,
+    /// Of these, how many were resident when it was asked for.
+    pub reused: u32,
+    /// Whether all of them are resident now.
+    pub stored: bool,
+    /// Whether they are pinned; a full pin budget leaves a state stored but evictable.
+    pub pinned: bool,
+    /// Whether they are still to be computed.
+    pub pending: bool,
+}
+
+/// The way to the actors; cheap to clone.
+#[derive(Clone)]
+pub struct Handle {
+    shared: Arc<Shared>,
+    supervisor: ActorRef<SupervisorMessage>,
+}
+
+impl Handle {
+    pub(crate) fn new(shared: Arc<Shared>, supervisor: ActorRef<SupervisorMessage>) -> Self {
+        Self { shared, supervisor }
+    }
+
+    /// Admits a decision and starts its request actor; must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`ReadError::Rejected`] when a limit is exceeded, a prompt is too long, the server stops or
+    /// the engine is dead; [`ReadError::Unavailable`] while actors are started again.
+    pub fn open(&self, meta: DecisionMeta) -> Result<DecisionHandle, ReadError> {
+        let entry = self.shared.enter_decision(&meta)?;
+        let decision = entry.guard.decision;
+        let prefix = meta.prefix.clone();
+        self.shared.scheduler(SchedulerAsk::open(decision, &meta));
+        let arguments = RequestArguments { shared: Arc::clone(&self.shared), prefix, entry };
+        let (request, _) = ActorRuntime::spawn_instant(None, RequestActor, arguments)
+            .map_err(|_| ReadError::Unavailable)?;
+        let prefix = meta.prefix;
+        Ok(DecisionHandle { decision, prefix, request, shared: Arc::clone(&self.shared) })
+    }
+
+    /// Makes a state resident and pins it for its time to live.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); with `wait` also those of the computation, and
+    /// [`ReadError::Expired`] at the deadline.
+    pub async fn prewarm(&self, spec: PrewarmSpec) -> Result<PrewarmOutcome, ReadError> {
+        self.shared.closed()?;
+        self.shared.fits(&spec.prefix, 1)?;
+        let newcomer = Newcomer { reads: 1, tokens: self.shared.missing(&spec.prefix) };
+        let permit = self.shared.enter(newcomer).map_err(|reason| {
+            observe::rejected(&reason);
+            ReadError::Rejected(reason)
+        })?;
+        let (reply, outcome) = oneshot::channel();
+        self.shared.cache(CacheAsk::Prewarm { spec, reply, permit });
+        outcome.await.unwrap_or(Err(ReadError::Unavailable))
+    }
+
+    /// Everything the actors publish, without asking them.
+    pub fn snapshot(&self) -> Snapshot {
+        self.shared.snapshot()
+    }
+
+    /// Refuses new work, lets what was admitted end within the drain timeout, fails the rest with
+    /// [`ReadError::Draining`], then stops the actors.
+    pub async fn drain(&self) -> DrainReport {
+        self.shared.draining.store(true, Ordering::SeqCst);
+        self.shared.registration(RegistrationMessage::Drain);
+        self.shared.cache(CacheAsk::Drain);
+        let (reply, report) = oneshot::channel();
+        self.shared.scheduler(SchedulerAsk::Drain { reply });
+        let report = report.await.unwrap_or_default();
+        self.supervisor.stop(Some("drained".to_owned()));
+        report
+    }
+
+    /// The last steps that ended, oldest first; at most 256.
+    pub fn step_log(&self) -> Vec<StepLogEntry> {
+        self.shared.step_log()
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Handle").field("load", &self.shared.load.load()).finish()
+    }
+}
+
+/// An open decision. Dropping it without [`responded`](Self::responded) means that the caller went
+/// away: its waiting reads are cancelled and nothing is registered.
+pub struct DecisionHandle {
+    decision: DecisionId,
+    prefix: Prefix,
+    request: ActorRef<RequestMessage>,
+    shared: Arc<Shared>,
+}
+
+impl DecisionHandle {
+    /// Number of the decision, as in the step log.
+    pub fn id(&self) -> DecisionId {
+        self.decision
+    }
+
+    /// Submits one stage, all reads together, and returns their outcomes in order.
+    ///
+    /// The state stays leased until the decision ends, so that later stages find it resident.
+    /// Dropping the future cancels the stage's reads that have not started.
+    ///
+    /// # Errors
+    /// [`RejectReason::TooLong`](crate::RejectReason::TooLong) when one prompt does not fit the context (nothing is queued then),
+    /// [`ReadError::Unavailable`] when an actor died. Each read has its own error besides.
+    pub async fn read(
+        &mut self,
+        reads: Vec<ReadSpec>,
+    ) -> Result<Vec<Result<ReadOutcome, ReadError>>, ReadError> {
+        if reads.is_empty() {
+            return Ok(Vec::new());
+        }
+        let longest = reads.iter().map(|read| read.suffix.len()).max().unwrap_or(0);
+        self.shared.fits(&self.prefix, u32::try_from(longest).unwrap_or(u32::MAX))?;
+        let (reply, outcomes) = oneshot::channel();
+        let at = Instant::now().into_std();
+        self.send(RequestMessage::Read { reads, at, reply })?;
+        let mut stage = StageGuard { request: &self.request, ended: false };
+        let outcomes = outcomes.await.map_err(|_| ReadError::Unavailable);
+        stage.ended = true;
+        outcomes
+    }
+
+    /// Tells that the response's last byte was handed over, so that the state may be registered.
+    pub fn responded(self) {
+        // A request actor that is gone has closed the decision already.
+        let _ = self.send(RequestMessage::Responded);
+    }
+
+    fn send(&self, message: RequestMessage) -> Result<(), ReadError> {
+        self.request.cast(message).map_err(|_| ReadError::Unavailable)
+    }
+}
+
+impl Drop for DecisionHandle {
+    fn drop(&mut self) {
+        // After `responded` the actor has stopped and this goes nowhere.
+        let _ = self.send(RequestMessage::Gone);
+    }
+}
+
+impl fmt::Debug for DecisionHandle {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("DecisionHandle").field(&self.decision).finish()
+    }
+}
+
+/// Cancels a stage's waiting reads when the future that waits for them is dropped.
+struct StageGuard<'a> {
+    request: &'a ActorRef<RequestMessage>,
+    ended: bool,
+}
+
+impl Drop for StageGuard<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            // A request actor that is gone has closed the decision already.
+            let _ = self.request.cast(RequestMessage::Withdraw);
+        }
+    }
+}

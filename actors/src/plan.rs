@@ -1,0 +1,39 @@
+//! The pure core: what to run, what to keep, what to drop.
+//!
+//! Everything here is a plain structure: an event and `now` go in, effects come out. No clock, no
+//! channel, no randomness, no `async`, and only ordered maps, so that one list of events always
+//! gives one list of effects. The actors perform the effects and hold what a decision must not
+//! depend on: reply ports, the engine, the clock.
+
+pub(crate) mod admit;
+
+use std::fmt;
+
+/// Number of a decision within one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DecisionId(pub u64);
+
+/// One read of a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReadId {
+    /// The decision.
+    pub decision: DecisionId,
+    /// Counted from 0 over all stages of the decision.
+    pub index: u32,
+}
+
+/// Number of a want: a state that is to be resident though no read needs it now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WantId(pub u64);
+
+impl fmt::Display for DecisionId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "d{}", self.0)
+    }
+}
+
+impl fmt::Display for ReadId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}", self.decision, self.index)
+    }
+}

@@ -1,0 +1,228 @@
+//! What the actors publish about themselves, so that admission, health and tests read it without
+//! sending a message.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::engine::Epoch;
+use crate::plan::ReadId;
+use crate::read::{Lane, SegmentKey};
+
+/// Everything the actors publish, at one moment.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// Queue, engine and totals.
+    pub load: LoadView,
+    /// Keys and values in memory.
+    pub residency: ResidencyView,
+    /// Boundary registrations.
+    pub registration: RegistrationCounters,
+    /// Whether new decisions are refused because the server stops.
+    pub draining: bool,
+}
+
+/// State of the engine as the scheduler sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum EngineState {
+    /// It has no step.
+    #[default]
+    Ready,
+    /// It runs a step.
+    Busy,
+    /// An actor panicked; scheduler and cache are being started again.
+    Restarting,
+    /// It is gone for good, with the reason.
+    Dead(String),
+}
+
+/// What the scheduler publishes after each event.
+#[derive(Debug, Clone)]
+pub struct LoadView {
+    /// The engine.
+    pub engine: EngineState,
+    /// Generation; raised at each restart of scheduler and cache.
+    pub epoch: Epoch,
+    /// When a step last ended, or when the scheduler started.
+    pub last_progress: Instant,
+    /// Reads that wait, by lane in the order of [`Lane::ALL`].
+    pub reads_waiting: [usize; 4],
+    /// Reads in the running step.
+    pub reads_in_flight: usize,
+    /// Unique tokens that wait: each state once, resident tokens not at all.
+    pub tokens_waiting: u64,
+    /// Decisions that are open.
+    pub decisions_open: usize,
+    /// Prewarms and registrations that wait for the engine.
+    pub wants_waiting: usize,
+    /// Steps that ended.
+    pub steps: u64,
+    /// Smoothed speed; 0 until the first step ended.
+    pub tokens_per_second: f64,
+    /// Counts since the scheduler started.
+    pub totals: Totals,
+}
+
+/// Counts which only rise. `admitted` is the sum of the five endings and of what waits or runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Reads that came in.
+    pub admitted: u64,
+    /// Reads with an outcome.
+    pub done: u64,
+    /// Reads that the engine failed on.
+    pub failed: u64,
+    /// Reads whose deadline passed.
+    pub expired: u64,
+    /// Reads whose caller went away.
+    pub cancelled: u64,
+    /// Reads that a drain ended.
+    pub drained: u64,
+    /// Tokens that the engine ran, for whatever reason.
+    pub computed_tokens: u64,
+    /// Of these, state tokens run for a prewarm or a registration, with no read waiting first.
+    pub want_tokens: u64,
+    /// Prompt tokens of answered reads that were not computed for them.
+    pub cached_tokens: u64,
+    /// Steps that failed as a whole.
+    pub step_failures: u64,
+}
+
+impl Totals {
+    /// Reads that ended, however.
+    pub fn ended(&self) -> u64 {
+        self.done + self.failed + self.expired + self.cancelled + self.drained
+    }
+}
+
+impl LoadView {
+    /// Nothing waits, nothing was run yet.
+    pub(crate) fn idle(epoch: Epoch, now: Instant) -> Self {
+        Self {
+            engine: EngineState::Ready,
+            epoch,
+            last_progress: now,
+            reads_waiting: [0; 4],
+            reads_in_flight: 0,
+            tokens_waiting: 0,
+            decisions_open: 0,
+            wants_waiting: 0,
+            steps: 0,
+            tokens_per_second: 0.0,
+            totals: Totals::default(),
+        }
+    }
+
+    /// Reads that wait, in all lanes.
+    pub fn waiting(&self) -> usize {
+        self.reads_waiting.iter().sum()
+    }
+
+    /// Reads that wait in `lane`.
+    pub fn waiting_in(&self, lane: Lane) -> usize {
+        self.reads_waiting[lane as usize]
+    }
+}
+
+/// What the cache publishes after each change; bytes of keys and values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ResidencyView {
+    /// The limit of `used` and `reserved` together.
+    pub budget: u64,
+    /// Held.
+    pub used: u64,
+    /// Promised to leased states that are not complete.
+    pub reserved: u64,
+    /// Of `used`, what prewarm pins keep from eviction.
+    pub pinned: u64,
+    /// Held or promised beyond the budget by the overflow allowance.
+    pub overflow: u64,
+    /// Entries: heads and states.
+    pub segments: usize,
+    /// Entries that cannot be evicted now because something uses them.
+    pub leased: usize,
+    /// Entries evicted for room since start.
+    pub evictions: u64,
+    /// Tokens computed again although they were resident; must stay 0.
+    pub duplicate_tokens: u64,
+    /// Prewarms that wait for the engine.
+    pub prewarms_waiting: usize,
+}
+
+/// Counts of boundary registration:
+/// `submitted = pending + deferred + running + registered + dropped + failed`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RegistrationCounters {
+    /// Registrations that came in, those joined to a waiting one for the same state left out.
+    pub submitted: u64,
+    /// Waiting for the cache's word.
+    pub pending: u64,
+    /// Waiting until the engine is idle.
+    pub deferred: u64,
+    /// Being computed.
+    pub running: u64,
+    /// Resident when they ended.
+    pub registered: u64,
+    /// Given up: queue full, too old, no room, or drain.
+    pub dropped: u64,
+    /// The engine failed.
+    pub failed: u64,
+    /// Joined to a waiting one for the same state; not part of `submitted`.
+    pub coalesced: u64,
+}
+
+impl RegistrationCounters {
+    /// Whether every registration is accounted for.
+    pub fn balance(&self) -> bool {
+        self.submitted
+            == self.pending
+                + self.deferred
+                + self.running
+                + self.registered
+                + self.dropped
+                + self.failed
+    }
+}
+
+/// One step that ended, as kept in the step log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepLogEntry {
+    /// Number of the step.
+    pub step: u64,
+    /// Epoch under which it ran.
+    pub epoch: Epoch,
+    /// The reads of each row, in row order; several where equal reads shared a row.
+    pub rows: Vec<Vec<ReadId>>,
+    /// The chunks, in order.
+    pub chunks: Vec<ChunkLogEntry>,
+    /// Tokens of the step.
+    pub tokens: u32,
+    /// From its start to its end, as the scheduler saw it.
+    pub elapsed: Duration,
+    /// Whether it gave an outcome.
+    pub succeeded: bool,
+}
+
+/// One chunk of a logged step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChunkLogEntry {
+    /// The segment it belongs to.
+    pub key: SegmentKey,
+    /// First token, counted from the segment's start.
+    pub from: u32,
+    /// How many tokens.
+    pub tokens: u32,
+    /// Lane in which it was taken: the best of those waiting for it.
+    pub lane: Lane,
+}
+
+/// How a drain went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DrainReport {
+    /// Reads that got their outcome after the drain began.
+    pub finished: u64,
+    /// Reads that were failed with [`ReadError::Draining`](crate::ReadError::Draining).
+    pub failed: u64,
+    /// How long it took.
+    pub elapsed: Duration,
+}

@@ -1,0 +1,149 @@
+//! What was typed: the command line and the environment, which only this module reads.
+//!
+//! Every flag can also be set by an environment variable, `DOCKET_` and its name; the flag wins.
+//! What a command needs from here on is a [`crate::config::Config`] or plain arguments.
+
+pub mod ask;
+pub mod models;
+pub mod pull;
+pub mod serve;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use self::ask::AskArgs;
+use self::models::ModelsArgs;
+use self::pull::PullArgs;
+use self::serve::ServeArgs;
+
+/// A decision server: typed questions in, calibrated probabilities out, from one forward pass
+#[derive(Debug, Parser)]
+#[command(name = "docket", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// Folder of the models [default: docket in the user's cache folder]
+    #[arg(long, global = true, env = "DOCKET_HOME", value_name = "FOLDER")]
+    pub home: Option<PathBuf>,
+
+    /// How log lines look
+    #[arg(long, global = true, env = "DOCKET_LOG", value_enum, default_value = "text")]
+    pub log: LogFormat,
+
+    /// Least important log lines that are written
+    #[arg(long, global = true, env = "DOCKET_LOG_LEVEL", value_enum, default_value = "info")]
+    pub log_level: LogLevel,
+
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve a model, pulling it first if it is absent
+    Serve(Box<ServeArgs>),
+    /// Download a model
+    Pull(PullArgs),
+    /// List the models that are known by name
+    Models(ModelsArgs),
+    /// Ask a running server for a decision
+    Ask(Box<AskArgs>),
+    /// Print the HTTP interface as an `OpenAPI` document
+    Openapi,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Least important log lines that are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    /// Failures only.
+    Error,
+    /// What may become one.
+    Warn,
+    /// What an operator wants to know.
+    Info,
+    /// What a developer wants to know.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl From<LogLevel> for tracing::Level {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Error => Self::ERROR,
+            LogLevel::Warn => Self::WARN,
+            LogLevel::Info => Self::INFO,
+            LogLevel::Debug => Self::DEBUG,
+            LogLevel::Trace => Self::TRACE,
+        }
+    }
+}
+
+impl Cli {
+    /// The folder of the models: the flag, else `docket` in the user's cache folder; in the working
+    /// folder for a user without one.
+    pub fn home(&self) -> PathBuf {
+        let cache = std::env::var_os("XDG_CACHE_HOME");
+        let user = std::env::var_os("HOME");
+        self.home.clone().unwrap_or_else(|| default_home(cache, user))
+    }
+}
+
+fn default_home(cache: Option<OsString>, user: Option<OsString>) -> PathBuf {
+    let cache = cache.map(PathBuf::from).filter(|path| path.is_absolute());
+    let user = user.filter(|home| !home.is_empty()).map(|home| PathBuf::from(home).join(".cache"));
+    cache.or(user).unwrap_or_default().join("docket")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_has_its_environment_variable() {
+        let command = Cli::command();
+        let commands = command.get_subcommands().chain([&command]);
+        let flags = commands.flat_map(clap::Command::get_arguments);
+        let mut seen = 0;
+        for flag in flags.filter(|flag| flag.get_long().is_some()) {
+            let long = flag.get_long().unwrap();
+            let expected = format!("DOCKET_{}", long.to_uppercase().replace('-', "_"));
+            let is_inline = flag.get_help_heading() == Some(ask::INLINE);
+            let env = flag.get_env().map(|name| name.to_string_lossy().into_owned());
+            assert_eq!(env, (!is_inline).then_some(expected), "--{long}");
+            seen += 1;
+        }
+        assert!(seen > 30, "{seen}");
+    }
+
+    #[test]
+    fn the_home_is_in_the_users_cache_folder() {
+        let home = |cache: Option<&str>, user: Option<&str>| {
+            default_home(cache.map(OsString::from), user.map(OsString::from))
+        };
+        assert_eq!(home(Some("/c"), Some("/u")), PathBuf::from("/c/docket"));
+        assert_eq!(home(Some("relative"), Some("/u")), PathBuf::from("/u/.cache/docket"));
+        assert_eq!(home(None, Some("/u")), PathBuf::from("/u/.cache/docket"));
+        assert_eq!(home(None, Some("")), PathBuf::from("docket"));
+        let typed = Cli::parse_from(["docket", "--home", "/m", "models"]);
+        assert_eq!(typed.home(), PathBuf::from("/m"));
+    }
+}

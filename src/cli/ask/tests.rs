@@ -1,0 +1,204 @@
+//! Requests from flags, answers as tables, and servers that refuse or are not there.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::thread::JoinHandle;
+
+use clap::Parser;
+use serde_json::json;
+
+use super::*;
+use crate::cli::{Cli, Command};
+
+fn arguments(flags: &[&str]) -> AskArgs {
+    let typed = Cli::parse_from(["docket", "ask"].iter().chain(flags));
+    let Command::Ask(arguments) = typed.command else { panic!("not ask") };
+    *arguments
+}
+
+fn body(flags: &[&str], input: &str) -> Result<String, AskError> {
+    let body = request::body(&arguments(flags).decision, input.as_bytes())?;
+    Ok(String::from_utf8(body).unwrap())
+}
+
+/// Answers one request with `response`; gives back what was asked.
+fn serve(response: String) -> (String, JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let (mut head, mut length) = (String::new(), 0);
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).unwrap();
+            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+            if line == "\r\n" {
+                break;
+            }
+            head.push_str(&line);
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        stream.write_all(response.as_bytes()).unwrap();
+        head + &String::from_utf8(body).unwrap()
+    });
+    (url, server)
+}
+
+fn http(status: &str, headers: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    )
+}
+
+#[test]
+fn flags_make_up_a_request_in_the_order_of_their_kinds() {
+    let flags = [
+        "--state",
+        "I was charged twice",
+        "--choice",
+        "team=Which team?",
+        "--options",
+        "billing=Payments, technical",
+        "--noul",
+        "Is it urgent?",
+        "--score",
+        "How angry?",
+        "--levels",
+        "calm, angry",
+        "--samples",
+        "2",
+    ];
+    let expected = json!({
+        "state": "I was charged twice",
+        "questions": {
+            "q1": {"type": "noul", "instructions": "Is it urgent?"},
+            "team": {"type": "choice", "instructions": "Which team?",
+                     "criteria": {"billing": "Payments", "technical": null}},
+            "q3": {"type": "score", "instructions": "How angry?", "criteria": ["calm", "angry"]},
+        },
+        "samples": 2,
+    });
+    assert_eq!(body(&flags, "").unwrap(), expected.to_string());
+}
+
+#[test]
+fn a_state_comes_from_the_flag_a_file_or_standard_input() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("state.txt");
+    std::fs::write(&path, "from a file").unwrap();
+    let at = format!("@{}", path.display());
+    assert!(body(&["--state", &at, "--noul", "?"], "").unwrap().contains("from a file"));
+    assert!(body(&["--state", "-", "--noul", "?"], "from a pipe").unwrap().contains("from a pipe"));
+    assert!(matches!(
+        body(&["--state", "@/no/such", "--noul", "?"], ""),
+        Err(AskError::File { .. })
+    ));
+}
+
+#[test]
+fn a_file_is_sent_as_it_is() {
+    let request = r#"{"state": 1.50, "state": 2}"#;
+    assert_eq!(body(&["--file", "-"], request).unwrap(), request);
+}
+
+#[test]
+fn what_makes_no_request_is_explained() {
+    let explained = |flags: &[&str]| body(flags, "").unwrap_err().to_string();
+    assert!(explained(&["--noul", "?"]).contains("--state"));
+    assert!(explained(&["--state", "x"]).contains("--noul"));
+    assert!(
+        explained(&["--state", "x", "--choice", "?"]).contains("1 of --choice and 0 of --options")
+    );
+    assert!(explained(&["--state", "x", "--noul", "a=?", "--noul", "a=!"]).contains("\"a\""));
+    assert!(
+        explained(&["--state", "x", "--choice", "?", "--options", "a,a"]).contains("\"a\" twice")
+    );
+}
+
+#[test]
+fn an_answer_is_a_table_with_bars() {
+    let response = json!({
+        "model": "m",
+        "answers": {
+            "team": {"type": "choice", "choice": "billing", "confidence": 0.5,
+                     "probabilities": {"billing": 0.75, "\u{1b}[31mred": 0.25}},
+            "refund": {"type": "noul", "noul": 0.125},
+            "urgency": {"type": "score", "score": 1.25, "confidence": 0.4,
+                        "legend": {"0": "low", "1": "high"}, "probabilities": {"0": 0.0, "1": 1.0}},
+        },
+        "usage": {"input_tokens": 42, "output_tokens": 3},
+    });
+    let mut out = Vec::new();
+    table::write(&response, &["total-ms=12.5".to_owned()], &mut out).unwrap();
+    let expected = "\
+team: billing (confidence 0.50)
+  billing   0.750 ██████████████████████▌
+  ·[31mred  0.250 ███████▌
+
+refund: no, yes at 12.5 %
+  yes  0.125 ███▊
+  no   0.875 ██████████████████████████▎
+
+urgency: 1.25 on 0 to 1 (confidence 0.40)
+  0 low   0.000
+  1 high  1.000 ██████████████████████████████
+
+model m, 42 input tokens
+total-ms=12.5
+";
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
+}
+
+#[test]
+fn an_exchange_carries_the_key_and_shows_the_servers_times() {
+    let answer =
+        r#"{"model":"m","answers":{"q1":{"type":"noul","noul":0.9}},"usage":{"input_tokens":5}}"#;
+    let (url, server) = serve(http("200 OK", "x-docket-total-ms: 3.5\r\n", answer));
+    let flags = ["--url", &url, "--key", "k1", "--state", "x", "--noul", "ok?"];
+    let mut out = Vec::new();
+    run(&arguments(&flags), &mut out).unwrap();
+    let asked = server.join().unwrap();
+    assert!(asked.starts_with("POST /v1/systemone HTTP/1.1"), "{asked}");
+    assert!(asked.contains("authorization: Bearer k1") && asked.contains("\"ok?\""), "{asked}");
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.contains("q1: yes, 90.0 %") && text.contains("total-ms=3.5"), "{text}");
+}
+
+#[test]
+fn json_prints_the_response_as_it_came() {
+    let (url, server) = serve(http("200 OK", "", "{\"a\":1.50}\n"));
+    let mut out = Vec::new();
+    run(&arguments(&["--url", &url, "--json", "--state", "x", "--noul", "?"]), &mut out).unwrap();
+    server.join().unwrap();
+    assert_eq!(out, b"{\"a\":1.50}\n");
+}
+
+#[test]
+fn a_refusal_is_readable_in_every_shape() {
+    let faults = r#"{"detail":[{"loc":["body","questions","q",0],"msg":"too many","type":"x"},
+        {"loc":["body"],"msg":"not JSON","type":"y"}]}"#;
+    assert_eq!(table::refusal(faults), "questions.q.0: too many\nthe body: not JSON");
+    let one = r#"{"detail":{"error_type":"authentication_error","message":"the key is unknown"}}"#;
+    assert_eq!(table::refusal(one), "the key is unknown");
+    assert_eq!(table::refusal("<html>Bad gateway</html>"), "<html>Bad gateway</html>");
+    let (url, server) = serve(http("401 Unauthorized", "", one));
+    let flags = ["--url", &url, "--state", "x", "--noul", "?"];
+    let error = run(&arguments(&flags), &mut Vec::new()).unwrap_err().to_string();
+    server.join().unwrap();
+    assert!(error.contains("401") && error.contains("the key is unknown"), "{error}");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_answered_with_how_to_start_one() {
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://{unused}");
+    let flags = ["--url", &url, "--state", "x", "--noul", "?"];
+    let error = run(&arguments(&flags), &mut Vec::new()).unwrap_err();
+    assert!(matches!(error, AskError::NoServer { .. }), "{error}");
+    assert!(error.to_string().contains("docket serve"));
+}

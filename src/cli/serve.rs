@@ -1,0 +1,295 @@
+//! `docket serve`: its flags, and the configuration they mean.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::BoolishValueParser;
+
+use crate::config::keys::ApiKey;
+use crate::config::quantity::{parse_bytes, parse_duration};
+use crate::config::{
+    BoundaryRegistration, Config, ContextLimit, DialectChoice, EngineKind, FakeFault, Faults,
+    KvBytes, LayoutChoice, Readout, SamplesDefault,
+};
+use crate::models::ModelRef;
+use crate::models::catalogue::DEFAULT_MODEL;
+
+/// What to serve, and how.
+#[derive(Debug, Default, Args)]
+pub struct ServeArgs {
+    /// A name from `docket models`, hf:OWNER/REPO[:FILE], a GGUF file or a folder of safetensors
+    /// [default: qwen2.5-coder:1.5b]
+    #[arg(value_name = "NAME|PATH")]
+    pub positional: Option<String>,
+
+    /// The same as NAME|PATH
+    #[arg(long, env = "DOCKET_MODEL", value_name = "NAME|PATH")]
+    pub model: Option<String>,
+
+    /// Name that the model is served under; repeatable [default: the model's own]
+    #[arg(long, env = "DOCKET_SERVED_NAME", value_name = "NAME", value_delimiter = ',')]
+    pub served_name: Vec<String>,
+
+    /// Longest prompt in tokens [default: the model's]
+    #[arg(long, env = "DOCKET_CONTEXT", value_name = "TOKENS")]
+    pub context: Option<u32>,
+
+    /// Fail instead of pulling a model that is absent
+    #[arg(long, env = "DOCKET_OFFLINE", value_parser = BoolishValueParser::new())]
+    pub offline: bool,
+
+    #[command(flatten)]
+    http: HttpArgs,
+
+    #[command(flatten)]
+    decision: DecisionArgs,
+
+    #[command(flatten)]
+    engine: EngineArgs,
+
+    #[command(flatten)]
+    scheduler: SchedulerArgs,
+}
+
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "The wire")]
+struct HttpArgs {
+    /// Host name or address to listen on [default: 127.0.0.1]
+    #[arg(long, env = "DOCKET_HOST")]
+    host: Option<String>,
+
+    /// Port to listen on; 0 takes a free one [default: 8000]
+    #[arg(long, env = "DOCKET_PORT")]
+    port: Option<u16>,
+
+    /// A key that is let in, of tenant `default` or of the one named; repeatable [default: everybody]
+    #[arg(
+        long,
+        env = "DOCKET_API_KEY",
+        value_name = "[TENANT=]KEY",
+        value_delimiter = ',',
+        hide_env_values = true
+    )]
+    api_key: Vec<String>,
+
+    /// Most bytes of a request's body, after decompression [default: 32MiB]
+    #[arg(long, env = "DOCKET_BODY_LIMIT", value_name = "SIZE", value_parser = parse_bytes)]
+    body_limit: Option<u64>,
+
+    /// Most open connections [default: 1024]
+    #[arg(long, env = "DOCKET_CONNECTIONS_MAX", value_name = "COUNT")]
+    connections_max: Option<u32>,
+
+    /// Longest time to finish admitted work after a signal to stop [default: 30s]
+    #[arg(long, env = "DOCKET_DRAIN_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
+    drain_timeout: Option<Duration>,
+}
+
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Decisions")]
+struct DecisionArgs {
+    /// Time from a request's first byte to its answer where it sets none [default: 60s]
+    #[arg(long, env = "DOCKET_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Duration>,
+
+    /// Longest time that a request may set [default: 600s]
+    #[arg(long, env = "DOCKET_TIMEOUT_MAX", value_name = "TIME", value_parser = parse_duration)]
+    timeout_max: Option<Duration>,
+
+    /// Most questions of one request [default: 64]
+    #[arg(long, env = "DOCKET_MAX_QUESTIONS", value_name = "COUNT")]
+    max_questions: Option<u32>,
+
+    /// Most orders of its options that a question is read in [default: 32]
+    #[arg(long, env = "DOCKET_SAMPLES_MAX", value_name = "COUNT")]
+    samples_max: Option<u32>,
+
+    /// Orders where a request says nothing; `default` is the model profile's [default: default]
+    #[arg(long, env = "DOCKET_SAMPLES", value_name = "COUNT|default")]
+    samples: Option<SamplesDefault>,
+
+    /// Wire format of /v1/systemone [default: systemone]
+    #[arg(long, env = "DOCKET_DIALECT", value_enum, hide_possible_values = true)]
+    dialect: Option<DialectChoice>,
+
+    /// How prompts are arranged [default: as the model's profile says]
+    #[arg(long, env = "DOCKET_LAYOUT", value_name = "NAME")]
+    layout: Option<String>,
+}
+
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "The engine")]
+struct EngineArgs {
+    /// What runs the model: cpu, reference (slow, for comparison) or fake (no model) [default: cpu]
+    #[arg(long, env = "DOCKET_ENGINE", value_enum, hide_possible_values = true)]
+    engine: Option<EngineKind>,
+
+    /// Threads of the forward pass [default: the physical cores]
+    #[arg(long, env = "DOCKET_THREADS", value_name = "COUNT")]
+    threads: Option<u32>,
+
+    /// Take probabilities over the full vocabulary, or over the label rows only [default: full]
+    #[arg(long, env = "DOCKET_READOUT", value_enum, hide_possible_values = true)]
+    #[arg(value_name = "full|rows")]
+    readout: Option<Readout>,
+
+    /// Milliseconds of every step of the fake engine [default: 2]
+    #[arg(long, env = "DOCKET_FAKE_STEP_MS", value_name = "MS")]
+    fake_step_ms: Option<u64>,
+
+    /// Microseconds of every token of the fake engine [default: 20]
+    #[arg(long, env = "DOCKET_FAKE_TOKEN_US", value_name = "US")]
+    fake_token_us: Option<u64>,
+
+    /// What goes wrong in the fake engine, in which step: panic, error, nan, hang or oom
+    #[arg(long, env = "DOCKET_FAKE_FAULT", value_name = "KIND@STEP")]
+    fake_fault: Option<FakeFault>,
+}
+
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Scheduling and memory")]
+struct SchedulerArgs {
+    /// Memory for keys and values; 0 keeps nothing [default: auto, from the free memory]
+    #[arg(long, env = "DOCKET_KV_BYTES", value_name = "SIZE|auto")]
+    kv_bytes: Option<KvBytes>,
+
+    /// Tokens of a state that one step reads at most [default: 192]
+    #[arg(long, env = "DOCKET_CHUNK_TOKENS", value_name = "TOKENS")]
+    chunk_tokens: Option<u32>,
+
+    /// Tokens of one step at most [default: 512]
+    #[arg(long, env = "DOCKET_STEP_TOKENS", value_name = "TOKENS")]
+    step_tokens: Option<u32>,
+
+    /// Reads of one step at most [default: 64]
+    #[arg(long, env = "DOCKET_ROWS_MAX", value_name = "COUNT")]
+    rows_max: Option<u32>,
+
+    /// Reads that may wait at most [default: 1024]
+    #[arg(long, env = "DOCKET_READS_MAX", value_name = "COUNT")]
+    reads_max: Option<u32>,
+
+    /// Keep a state for other questions after the response, or not [default: after]
+    #[arg(long, env = "DOCKET_REGISTER_BOUNDARY", value_enum, hide_possible_values = true)]
+    #[arg(value_name = "after|off")]
+    register_boundary: Option<BoundaryRegistration>,
+}
+
+impl ServeArgs {
+    /// The validated configuration that was asked for, with the model store at `home`.
+    ///
+    /// # Errors
+    /// All faults, each with its flag.
+    pub fn config(self, home: PathBuf) -> Result<Config, Faults> {
+        let mut faults = Faults::default();
+        let model = self.model_reference(&mut faults);
+        let mut config = Config::new(home, model);
+        if !self.served_name.is_empty() {
+            config.model.served_names = self.served_name;
+        }
+        config.model.offline = self.offline;
+        config.model.context = self.context.map_or(ContextLimit::OfModel, ContextLimit::Tokens);
+        self.engine.check_fake_flags(&mut faults);
+        self.http.fill(&mut config, &mut faults);
+        self.decision.fill(&mut config);
+        self.engine.fill(&mut config);
+        self.scheduler.fill(&mut config);
+        if let Err(found) = config.validate() {
+            faults.0.extend(found.0);
+        }
+        if faults.0.is_empty() { Ok(config) } else { Err(faults) }
+    }
+
+    /// The model that was named, or the default when none was or when it is a fault.
+    fn model_reference(&self, faults: &mut Faults) -> ModelRef {
+        if let (Some(positional), Some(model)) = (&self.positional, &self.model)
+            && positional != model
+        {
+            faults
+                .add("--model", format!("{model} and {positional} are both named; one is served"));
+        }
+        let named = self.positional.as_deref().or(self.model.as_deref());
+        ModelRef::parse(named.unwrap_or(DEFAULT_MODEL)).unwrap_or_else(|error| {
+            faults.add("--model", error.to_string());
+            ModelRef::Path(PathBuf::from(named.unwrap_or(DEFAULT_MODEL)))
+        })
+    }
+}
+
+impl HttpArgs {
+    fn fill(self, config: &mut Config, faults: &mut Faults) {
+        let http = &mut config.http;
+        set(&mut http.host, self.host);
+        set(&mut http.port, self.port);
+        set(&mut http.body_limit_bytes, self.body_limit);
+        set(&mut http.connections_max, self.connections_max);
+        set(&mut http.drain_timeout, self.drain_timeout);
+        for text in &self.api_key {
+            match ApiKey::parse(text) {
+                Ok(key) => http.api_keys.push(key),
+                Err(message) => faults.add("--api-key", message),
+            }
+        }
+    }
+}
+
+impl DecisionArgs {
+    fn fill(self, config: &mut Config) {
+        let decision = &mut config.decision;
+        set(&mut decision.timeout, self.timeout);
+        set(&mut decision.timeout_max, self.timeout_max);
+        set(&mut decision.questions_max, self.max_questions);
+        set(&mut decision.samples_max, self.samples_max);
+        set(&mut decision.samples, self.samples);
+        set(&mut decision.dialect, self.dialect);
+        set(&mut decision.layout, self.layout.map(LayoutChoice::Named));
+    }
+}
+
+impl EngineArgs {
+    /// A pretence that nobody would act on is a mistake.
+    fn check_fake_flags(&self, faults: &mut Faults) {
+        let typed = [
+            ("--fake-step-ms", self.fake_step_ms.is_some()),
+            ("--fake-token-us", self.fake_token_us.is_some()),
+            ("--fake-fault", self.fake_fault.is_some()),
+        ];
+        for (flag, is_typed) in typed {
+            if is_typed && self.engine != Some(EngineKind::Fake) {
+                faults.add(flag, "it needs --engine fake");
+            }
+        }
+    }
+
+    fn fill(self, config: &mut Config) {
+        let engine = &mut config.engine;
+        set(&mut engine.kind, self.engine);
+        set(&mut engine.threads, self.threads);
+        set(&mut engine.readout, self.readout);
+        set(&mut engine.fake.step_ms, self.fake_step_ms);
+        set(&mut engine.fake.token_us, self.fake_token_us);
+        set(&mut engine.fake.fault, self.fake_fault);
+    }
+}
+
+impl SchedulerArgs {
+    fn fill(self, config: &mut Config) {
+        let scheduler = &mut config.scheduler;
+        set(&mut scheduler.kv_bytes, self.kv_bytes);
+        set(&mut scheduler.chunk_tokens, self.chunk_tokens);
+        set(&mut scheduler.step_tokens, self.step_tokens);
+        set(&mut scheduler.rows_max, self.rows_max);
+        set(&mut scheduler.reads_max, self.reads_max);
+        set(&mut scheduler.register_boundary, self.register_boundary);
+    }
+}
+
+fn set<T>(setting: &mut T, typed: Option<T>) {
+    if let Some(value) = typed {
+        *setting = value;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! From typed flags to a configuration, and the defaults that the help promises.
+
+use clap::{CommandFactory, Parser};
+
+use super::*;
+use crate::cli::{Cli, Command};
+use crate::config::{FaultKind, HttpConfig, SchedulerConfig};
+
+fn serve(flags: &[&str]) -> Result<Config, Faults> {
+    let typed = Cli::parse_from(["docket", "serve"].iter().chain(flags));
+    let Command::Serve(arguments) = typed.command else { panic!("not serve") };
+    arguments.config(PathBuf::from("home"))
+}
+
+#[test]
+fn nothing_typed_means_the_defaults() {
+    let config = serve(&[]).unwrap();
+    let model = ModelRef::parse(DEFAULT_MODEL).unwrap();
+    assert_eq!(config, Config::new(PathBuf::from("home"), model));
+}
+
+#[test]
+fn every_group_of_flags_reaches_its_config() {
+    let config = serve(&[
+        "smollm2:135m",
+        "--served-name",
+        "a",
+        "--served-name",
+        "b",
+        "--context",
+        "2048",
+        "--offline",
+        "--host",
+        "::1",
+        "--port",
+        "0",
+        "--api-key",
+        "acme=k1",
+        "--api-key",
+        "k2",
+        "--body-limit",
+        "1MiB",
+        "--timeout",
+        "5s",
+        "--max-questions",
+        "8",
+        "--samples",
+        "2",
+        "--layout",
+        "bare",
+        "--engine",
+        "fake",
+        "--fake-fault",
+        "nan@3",
+        "--threads",
+        "1",
+        "--readout",
+        "rows",
+        "--kv-bytes",
+        "512MiB",
+        "--register-boundary",
+        "off",
+    ])
+    .unwrap();
+    assert_eq!(config.model.model.to_string(), "smollm2:135m");
+    assert_eq!(config.model.served_names, ["a", "b"]);
+    assert_eq!(config.model.context, ContextLimit::Tokens(2048));
+    assert!(config.model.offline);
+    assert_eq!((config.http.host.as_str(), config.http.port), ("::1", 0));
+    assert_eq!(config.http.api_keys[0].tenant, "acme");
+    assert_eq!(config.http.api_keys[1].secret.reveal(), "k2");
+    assert_eq!(config.http.body_limit_bytes, 1 << 20);
+    assert_eq!(config.decision.timeout, Duration::from_secs(5));
+    assert_eq!(config.decision.samples, SamplesDefault::Count(2));
+    assert_eq!(config.decision.layout, LayoutChoice::Named("bare".to_owned()));
+    assert_eq!(config.engine.fake.fault, FakeFault::At { kind: FaultKind::Nan, step: 3 });
+    assert_eq!(config.engine.readout, Readout::Rows);
+    assert_eq!(config.scheduler.kv_bytes, KvBytes::Exactly(512 << 20));
+    assert_eq!(config.scheduler.register_boundary, BoundaryRegistration::Off);
+}
+
+#[test]
+fn faults_of_the_typing_and_of_the_values_come_together() {
+    let flags = [
+        "one.gguf",
+        "--model",
+        "two.gguf",
+        "--api-key",
+        "a=b c",
+        "--rows-max",
+        "0",
+        "--fake-step-ms",
+        "1",
+        "--timeout",
+        "0",
+    ];
+    let faults = serve(&flags).unwrap_err();
+    let named: Vec<&str> = faults.0.iter().map(|fault| fault.flag).collect();
+    assert_eq!(named, ["--model", "--fake-step-ms", "--api-key", "--timeout", "--rows-max"]);
+    assert!(!faults.to_string().contains("b c"), "a key is shown");
+}
+
+#[test]
+fn an_unknown_model_is_a_fault_beside_the_others() {
+    let faults = serve(&["gpt-9", "--threads", "0"]).unwrap_err().to_string();
+    assert!(faults.contains("--model: gpt-9") && faults.contains("--threads"), "{faults}");
+}
+
+#[test]
+fn the_help_promises_the_defaults_that_hold() {
+    let mut command = Cli::command();
+    let serve = command.find_subcommand_mut("serve").unwrap();
+    let help = |flag: &str| {
+        let found = serve.get_arguments().find(|argument| argument.get_long() == Some(flag));
+        found.unwrap().get_help().unwrap().to_string()
+    };
+    let (http, scheduler) = (HttpConfig::default(), SchedulerConfig::default());
+    let decision = crate::config::DecisionConfig::default();
+    let promised = [
+        ("host", http.host),
+        ("port", http.port.to_string()),
+        ("body-limit", format!("{}MiB", http.body_limit_bytes >> 20)),
+        ("connections-max", http.connections_max.to_string()),
+        ("drain-timeout", format!("{:?}", http.drain_timeout)),
+        ("timeout", format!("{:?}", decision.timeout)),
+        ("timeout-max", format!("{:?}", decision.timeout_max)),
+        ("max-questions", decision.questions_max.to_string()),
+        ("samples-max", decision.samples_max.to_string()),
+        ("chunk-tokens", scheduler.chunk_tokens.to_string()),
+        ("step-tokens", scheduler.step_tokens.to_string()),
+        ("rows-max", scheduler.rows_max.to_string()),
+        ("reads-max", scheduler.reads_max.to_string()),
+        ("fake-step-ms", crate::config::EngineConfig::default().fake.step_ms.to_string()),
+        ("fake-token-us", crate::config::EngineConfig::default().fake.token_us.to_string()),
+    ];
+    for (flag, default) in promised {
+        assert!(help(flag).contains(&format!("[default: {default}]")), "--{flag}: {}", help(flag));
+    }
+}

@@ -1,0 +1,260 @@
+//! What the server runs with: every setting with its unit, default and range, checked as a whole.
+//!
+//! The command line (`cli/serve.rs`) fills a [`Config`]; [`Config::validate`] reports all faults at
+//! once, each with its flag, the value and the limit. A config does not change after the start.
+
+mod choices;
+mod defaults;
+mod faults;
+pub mod keys;
+pub mod quantity;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use self::choices::{
+    BoundaryRegistration, ContextLimit, DialectChoice, EngineKind, FakeFault, FaultKind, KvBytes,
+    LayoutChoice, Readout, SamplesDefault,
+};
+pub use self::faults::{Fault, Faults};
+
+use self::keys::ApiKey;
+use crate::models::ModelRef;
+
+/// Most `--served-name`s, and the length of one in bytes.
+const SERVED_NAMES_MAX: usize = 64;
+const SERVED_NAME_BYTES_MAX: usize = 200;
+
+/// Most API keys on the command line.
+const API_KEYS_MAX: usize = 1024;
+
+/// Everything the server runs with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// The wire.
+    pub http: HttpConfig,
+    /// What a decision may ask.
+    pub decision: DecisionConfig,
+    /// Which model.
+    pub model: ModelConfig,
+    /// What runs the model.
+    pub engine: EngineConfig,
+    /// What runs when, and what stays in memory.
+    pub scheduler: SchedulerConfig,
+}
+
+/// The wire.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HttpConfig {
+    /// Host name or address to listen on. Default `127.0.0.1`: only this machine can ask.
+    pub host: String,
+    /// Port to listen on, 0 to 65,535. Default 8000; 0 takes a free one.
+    pub port: u16,
+    /// Most bytes of a request's body, after decompression. Default 32 MiB; 1 KiB to 1 GiB.
+    pub body_limit_bytes: u64,
+    /// Most open connections. Default 1,024; 1 to 65,536. More wait in the kernel's queue.
+    pub connections_max: u32,
+    /// Longest time to finish admitted work after a signal to stop. Default 30 s; 0 to 1 h.
+    pub drain_timeout: Duration,
+    /// Keys that are let in; none lets everybody in. At most 1,024, all different.
+    pub api_keys: Vec<ApiKey>,
+}
+
+/// What a decision may ask.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecisionConfig {
+    /// Time from a request's first byte to its answer where the caller sets none. Default 60 s;
+    /// 1 ms to `timeout_max`.
+    pub timeout: Duration,
+    /// Longest time that a caller may set. Default 600 s; 1 ms to 24 h.
+    pub timeout_max: Duration,
+    /// Most questions of one request. Default 64; 1 to 4,096.
+    pub questions_max: u32,
+    /// Most orders of its options that a question is read in. Default 32; 1 to 255. Every order is
+    /// a read of its own.
+    pub samples_max: u32,
+    /// Orders where the request says nothing. Default: the model profile's.
+    pub samples: SamplesDefault,
+    /// The wire format of `/v1/systemone`. Default `systemone`.
+    pub dialect: DialectChoice,
+    /// How prompts are arranged. Default: the model profile's layout.
+    pub layout: LayoutChoice,
+}
+
+/// Which model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelConfig {
+    /// The model. Default `qwen2.5-coder:1.5b`.
+    pub model: ModelRef,
+    /// Names it is served under, the first being the one answered. Default: the model's own name.
+    /// 1 to 64, each 1 to 200 bytes.
+    pub served_names: Vec<String>,
+    /// Folder of the models. Default: `docket` in the user's cache folder.
+    pub home: PathBuf,
+    /// Whether a model that is absent is an error instead of being pulled. Default no.
+    pub offline: bool,
+    /// Longest prompt in tokens. Default: the model's own limit. At least 128; above the model's
+    /// limit it is refused at the start.
+    pub context: ContextLimit,
+}
+
+/// What runs the model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EngineConfig {
+    /// Which engine. Default `cpu`.
+    pub kind: EngineKind,
+    /// Threads of the forward pass. Default: the physical cores this process may use; 1 to 1,024.
+    pub threads: u32,
+    /// Over what label probabilities are taken. Default `full`: the whole vocabulary.
+    pub readout: Readout,
+    /// What the `fake` engine pretends.
+    pub fake: FakeConfig,
+}
+
+/// What the `fake` engine pretends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FakeConfig {
+    /// Milliseconds of every step. Default 2; 0 to 60,000.
+    pub step_ms: u64,
+    /// Microseconds of every token of a step. Default 20; 0 to 1,000,000.
+    pub token_us: u64,
+    /// What goes wrong, and in which step. Default: nothing.
+    pub fault: FakeFault,
+}
+
+/// What runs when, and what stays in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchedulerConfig {
+    /// Memory for keys and values. Default: a share of what is free at the start; 0 keeps nothing.
+    pub kv_bytes: KvBytes,
+    /// Tokens of a state that one step reads at most, so that others get their turn. Default 192;
+    /// 16 to 8,192.
+    pub chunk_tokens: u32,
+    /// Tokens of one step at most. Default 512; `chunk_tokens` to 65,536. More gives throughput,
+    /// less gives a shorter wait for urgent reads.
+    pub step_tokens: u32,
+    /// Reads of one step at most. Default 64; 1 to 4,096.
+    pub rows_max: u32,
+    /// Reads that may wait; more are refused. Default 1,024; `questions_max` to 1,000,000.
+    pub reads_max: u32,
+    /// Whether a state is kept for other questions after the response. Default `after`.
+    pub register_boundary: BoundaryRegistration,
+}
+
+impl Config {
+    /// The defaults, for a model store at `home` and `model`.
+    pub fn new(home: PathBuf, model: ModelRef) -> Self {
+        Self {
+            http: HttpConfig::default(),
+            decision: DecisionConfig::default(),
+            model: ModelConfig {
+                served_names: vec![model.served_name()],
+                model,
+                home,
+                offline: false,
+                context: ContextLimit::OfModel,
+            },
+            engine: EngineConfig::default(),
+            scheduler: SchedulerConfig::default(),
+        }
+    }
+
+    /// Checks every range and what settings say about each other.
+    ///
+    /// # Errors
+    /// All faults found, none held back.
+    pub fn validate(&self) -> Result<(), Faults> {
+        let mut faults = Faults::default();
+        self.http.check(&mut faults);
+        self.decision.check(&mut faults);
+        self.model.check(&mut faults);
+        self.engine.check(&mut faults);
+        self.scheduler.check(self.decision.questions_max, &mut faults);
+        if faults.0.is_empty() { Ok(()) } else { Err(faults) }
+    }
+}
+
+impl HttpConfig {
+    fn check(&self, faults: &mut Faults) {
+        if self.host.trim().is_empty() {
+            faults.add("--host", "\"\" is no host; write a name or an address");
+        }
+        faults.check_range("--body-limit", self.body_limit_bytes, 1 << 10..=1 << 30);
+        faults.check_range("--connections-max", self.connections_max, 1..=65_536);
+        let drain = Duration::ZERO..=Duration::from_hours(1);
+        faults.check_duration("--drain-timeout", self.drain_timeout, drain);
+        if self.api_keys.len() > API_KEYS_MAX {
+            let count = self.api_keys.len();
+            faults.add("--api-key", format!("{count} keys; at most {API_KEYS_MAX} are taken"));
+        }
+        let mut secrets: Vec<&str> = self.api_keys.iter().map(|key| key.secret.reveal()).collect();
+        secrets.sort_unstable();
+        if secrets.windows(2).any(|pair| pair[0] == pair[1]) {
+            faults.add("--api-key", "one key is given twice; each belongs to one tenant");
+        }
+    }
+}
+
+impl DecisionConfig {
+    fn check(&self, faults: &mut Faults) {
+        let shortest = Duration::from_millis(1);
+        faults.check_duration(
+            "--timeout-max",
+            self.timeout_max,
+            shortest..=Duration::from_hours(24),
+        );
+        if !(shortest..=self.timeout_max).contains(&self.timeout) {
+            let (timeout, most) = (self.timeout, self.timeout_max);
+            faults.add(
+                "--timeout",
+                format!("{timeout:?} is not within 1ms to --timeout-max {most:?}"),
+            );
+        }
+        faults.check_range("--max-questions", self.questions_max, 1..=4096);
+        faults.check_range("--samples-max", self.samples_max, 1..=255);
+        if let SamplesDefault::Count(count) = self.samples
+            && !(1..=self.samples_max).contains(&count)
+        {
+            let most = self.samples_max;
+            faults.add("--samples", format!("{count} is not within 1 to --samples-max {most}"));
+        }
+    }
+}
+
+impl ModelConfig {
+    fn check(&self, faults: &mut Faults) {
+        let count = self.served_names.len();
+        faults.check_range("--served-name", count, 1..=SERVED_NAMES_MAX);
+        for name in &self.served_names {
+            let is_printable = !name.trim().is_empty() && !name.chars().any(char::is_control);
+            if !is_printable || name.len() > SERVED_NAME_BYTES_MAX {
+                let limit = SERVED_NAME_BYTES_MAX;
+                faults
+                    .add("--served-name", format!("{name:?} is not 1 to {limit} printable bytes"));
+            }
+        }
+        if let ContextLimit::Tokens(tokens) = self.context {
+            faults.check_range("--context", tokens, 128..=1 << 24);
+        }
+    }
+}
+
+impl EngineConfig {
+    fn check(&self, faults: &mut Faults) {
+        faults.check_range("--threads", self.threads, 1..=1024);
+        faults.check_range("--fake-step-ms", self.fake.step_ms, 0..=60_000);
+        faults.check_range("--fake-token-us", self.fake.token_us, 0..=1_000_000);
+        if self.fake.fault.step() == Some(0) {
+            faults.add("--fake-fault", "@0 is no step; steps are counted from 1");
+        }
+    }
+}
+
+impl SchedulerConfig {
+    fn check(&self, questions_max: u32, faults: &mut Faults) {
+        faults.check_range("--chunk-tokens", self.chunk_tokens, 16..=8192);
+        faults.check_range("--step-tokens", self.step_tokens, self.chunk_tokens..=65_536);
+        faults.check_range("--rows-max", self.rows_max, 1..=4096);
+        faults.check_range("--reads-max", self.reads_max, questions_max..=1_000_000);
+    }
+}

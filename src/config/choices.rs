@@ -1,0 +1,173 @@
+//! Settings that are a choice, and how those with a small grammar are read.
+
+use std::str::FromStr;
+
+use clap::ValueEnum;
+
+use super::quantity::parse_bytes;
+
+/// Orders of the options where a request says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SamplesDefault {
+    /// As many as the model's profile says.
+    Profile,
+    /// This many; 1 to `--samples-max`.
+    Count(u32),
+}
+
+/// The wire format of the base route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DialectChoice {
+    /// The official contract.
+    #[value(name = "systemone")]
+    SystemOne,
+}
+
+/// How prompts are arranged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LayoutChoice {
+    /// As the model's profile says.
+    Profile,
+    /// By name.
+    Named(String),
+}
+
+/// The longest prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContextLimit {
+    /// What the model can.
+    OfModel,
+    /// This many tokens.
+    Tokens(u32),
+}
+
+/// What runs the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EngineKind {
+    /// Our own forward pass.
+    Cpu,
+    /// The model of candle-transformers, without sharing: slow, for comparison.
+    Reference,
+    /// No model at all: answers from a hash, for tests.
+    Fake,
+}
+
+/// Over what label probabilities are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Readout {
+    /// The whole vocabulary: label mass is exact.
+    Full,
+    /// The label rows only: cheaper, without label mass.
+    Rows,
+}
+
+/// Whether a state is kept after the response for other questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BoundaryRegistration {
+    /// Yes, by idle work after the response.
+    After,
+    /// No.
+    Off,
+}
+
+/// Memory for keys and values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KvBytes {
+    /// A share of the memory that is free at the start.
+    OfFreeMemory,
+    /// This many bytes; 0 keeps nothing.
+    Exactly(u64),
+}
+
+/// What goes wrong in the `fake` engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FakeFault {
+    /// Nothing.
+    None,
+    /// This, in the step of this number, counted from 1.
+    At {
+        /// What.
+        kind: FaultKind,
+        /// When.
+        step: u64,
+    },
+}
+
+/// A fault of the `fake` engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FaultKind {
+    /// The engine panics.
+    Panic,
+    /// The step fails.
+    Error,
+    /// A row's logits are not finite.
+    Nan,
+    /// The step never ends.
+    Hang,
+    /// There is not enough memory for the step.
+    Oom,
+}
+
+impl FromStr for KvBytes {
+    type Err = String;
+
+    /// `auto` or a size.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::OfFreeMemory),
+            size => parse_bytes(size).map(Self::Exactly),
+        }
+    }
+}
+
+impl FromStr for SamplesDefault {
+    type Err = String;
+
+    /// `default` or a number.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "default" => Ok(Self::Profile),
+            count => count.parse().map(Self::Count).map_err(|_| {
+                format!("{text:?} is no number of orders; write a whole number or \"default\"")
+            }),
+        }
+    }
+}
+
+impl FromStr for FakeFault {
+    type Err = String;
+
+    /// `KIND@STEP`; without a step, the first.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (kind, step) = text.split_once('@').unwrap_or((text, "1"));
+        let kind = FaultKind::from_str(kind, false)
+            .map_err(|_| format!("{kind:?} is no fault; known are panic, error, nan, hang, oom"))?;
+        let step = step
+            .parse()
+            .map_err(|_| format!("{step:?} is no step; write it as in {}@3", kind.name()))?;
+        Ok(Self::At { kind, step })
+    }
+}
+
+impl FakeFault {
+    /// In which step it happens, counted from 1; `None` when nothing goes wrong.
+    pub fn step(&self) -> Option<u64> {
+        match self {
+            Self::None => None,
+            Self::At { step, .. } => Some(*step),
+        }
+    }
+}
+
+impl FaultKind {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Panic => "panic",
+            Self::Error => "error",
+            Self::Nan => "nan",
+            Self::Hang => "hang",
+            Self::Oom => "oom",
+        }
+    }
+}

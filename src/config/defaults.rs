@@ -1,0 +1,69 @@
+//! The defaults of every setting, in one place.
+
+use std::time::Duration;
+
+use super::{
+    BoundaryRegistration, DecisionConfig, DialectChoice, EngineConfig, EngineKind, FakeConfig,
+    FakeFault, HttpConfig, KvBytes, LayoutChoice, Readout, SamplesDefault, SchedulerConfig,
+};
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            host: "127.0.0.1".to_owned(),
+            port: 8000,
+            body_limit_bytes: 32 << 20,
+            connections_max: 1024,
+            drain_timeout: Duration::from_secs(30),
+            api_keys: Vec::new(),
+        }
+    }
+}
+
+impl Default for DecisionConfig {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_mins(1),
+            timeout_max: Duration::from_mins(10),
+            questions_max: 64,
+            samples_max: 32,
+            samples: SamplesDefault::Profile,
+            dialect: DialectChoice::SystemOne,
+            layout: LayoutChoice::Profile,
+        }
+    }
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            kind: EngineKind::Cpu,
+            threads: threads_of_machine(),
+            readout: Readout::Full,
+            fake: FakeConfig { step_ms: 2, token_us: 20, fault: FakeFault::None },
+        }
+    }
+}
+
+impl Default for SchedulerConfig {
+    fn default() -> Self {
+        Self {
+            kv_bytes: KvBytes::OfFreeMemory,
+            chunk_tokens: 192,
+            step_tokens: 512,
+            rows_max: 64,
+            reads_max: 1024,
+            register_boundary: BoundaryRegistration::After,
+        }
+    }
+}
+
+/// Physical cores, or fewer where this process may use fewer: hyper-threads share the units that
+/// the forward pass is limited by.
+fn threads_of_machine() -> u32 {
+    let allowed = std::thread::available_parallelism().map_or(1, usize::from);
+    u32::try_from(num_cpus::get_physical().clamp(1, allowed)).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests;

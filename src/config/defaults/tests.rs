@@ -1,0 +1,95 @@
+//! Every range and every grammar of the settings.
+
+use std::path::PathBuf;
+
+use crate::config::keys::ApiKey;
+use crate::config::{Config, ContextLimit, FaultKind};
+use crate::models::ModelRef;
+
+use super::*;
+
+fn config() -> Config {
+    Config::new(PathBuf::from("home"), ModelRef::parse("smollm2:135m").unwrap())
+}
+
+#[test]
+fn the_defaults_are_valid() {
+    config().validate().unwrap();
+    assert_eq!(config().model.served_names, ["smollm2:135m"]);
+    assert!(config().engine.threads >= 1);
+}
+
+#[test]
+fn all_faults_are_reported_at_once_with_flag_value_and_limit() {
+    let mut config = config();
+    config.http.host = " ".to_owned();
+    config.http.body_limit_bytes = 1;
+    config.http.connections_max = 0;
+    config.http.drain_timeout = Duration::from_hours(2);
+    config.http.api_keys = vec![ApiKey::parse("a=k").unwrap(), ApiKey::parse("b=k").unwrap()];
+    config.decision.timeout = Duration::from_mins(11);
+    config.decision.timeout_max = Duration::from_mins(10);
+    config.decision.questions_max = 0;
+    config.decision.samples_max = 256;
+    config.decision.samples = SamplesDefault::Count(999);
+    config.model.served_names = vec!["a\nb".to_owned(), String::new()];
+    config.model.context = ContextLimit::Tokens(7);
+    config.engine.threads = 0;
+    config.engine.fake.step_ms = 60_001;
+    config.engine.fake.fault = FakeFault::At { kind: FaultKind::Oom, step: 0 };
+    config.scheduler.chunk_tokens = 1;
+    config.scheduler.step_tokens = 0;
+    config.scheduler.rows_max = 5000;
+    config.scheduler.reads_max = 2_000_000;
+    let faults = config.validate().unwrap_err();
+    let flags: Vec<&str> = faults.0.iter().map(|fault| fault.flag).collect();
+    let expected = [
+        "--host",
+        "--body-limit",
+        "--connections-max",
+        "--drain-timeout",
+        "--api-key",
+        "--timeout",
+        "--max-questions",
+        "--samples-max",
+        "--samples",
+        "--served-name",
+        "--served-name",
+        "--context",
+        "--threads",
+        "--fake-step-ms",
+        "--fake-fault",
+        "--chunk-tokens",
+        "--step-tokens",
+        "--rows-max",
+        "--reads-max",
+    ];
+    assert_eq!(flags, expected);
+    let text = faults.to_string();
+    assert!(text.contains("--rows-max: 5000 is not within 1 to 4096"), "{text}");
+    assert!(text.contains("--timeout: 660s is not within 1ms to --timeout-max 600s"), "{text}");
+    assert_eq!(text.lines().count(), expected.len());
+}
+
+#[test]
+fn a_queue_holds_at_least_one_request_of_the_largest_size() {
+    let mut config = config();
+    config.decision.questions_max = 128;
+    config.scheduler.reads_max = 127;
+    let faults = config.validate().unwrap_err().to_string();
+    assert_eq!(faults, "--reads-max: 127 is not within 128 to 1000000");
+}
+
+#[test]
+fn small_grammars_are_read() {
+    assert_eq!("auto".parse(), Ok(KvBytes::OfFreeMemory));
+    assert_eq!("0".parse(), Ok(KvBytes::Exactly(0)));
+    assert_eq!("4GiB".parse(), Ok(KvBytes::Exactly(4 << 30)));
+    assert_eq!("default".parse(), Ok(SamplesDefault::Profile));
+    assert_eq!("3".parse(), Ok(SamplesDefault::Count(3)));
+    assert!("many".parse::<SamplesDefault>().is_err());
+    assert_eq!("hang".parse(), Ok(FakeFault::At { kind: FaultKind::Hang, step: 1 }));
+    assert_eq!("oom@12".parse(), Ok(FakeFault::At { kind: FaultKind::Oom, step: 12 }));
+    assert!("melt@1".parse::<FakeFault>().unwrap_err().contains("melt"));
+    assert!("nan@x".parse::<FakeFault>().unwrap_err().contains("nan@3"));
+}

@@ -1,0 +1,148 @@
+//! Requests of the `systemone` dialect.
+//!
+//! Every fault of a body is found in one pass, so that a caller can mend them all at once; the state
+//! is moved, never copied.
+
+use crate::dialect::{Decoded, ECHO_CHARS_MAX, RequestLimits};
+use crate::error::Problem;
+use crate::json::Json;
+use crate::question::{Decision, Question};
+use crate::service::Prewarm;
+
+use super::fields::{Extensions, Findings};
+use super::questions;
+
+/// A JSON object's members.
+pub(super) type Members = Vec<(String, Json)>;
+
+/// See [`crate::dialect::Dialect::decision`].
+pub(in crate::dialect) fn decision(
+    body: Json,
+    limits: &RequestLimits,
+) -> Result<Decoded<Decision>, Vec<Problem>> {
+    let mut findings = Findings::new();
+    let mut extensions = Extensions::default();
+    let mut state = None;
+    let mut questions = None;
+    let names = ["samples", "priority", "timeout_ms", "diagnostics"];
+    for (field, value) in members(body)? {
+        match field.as_str() {
+            "state" => state = Some(value),
+            "questions" => questions = Some(value),
+            // Clients send names of models that are not served here, `jev-latest` above all.
+            "model" => {}
+            _ if extensions.read(&names, (&field, &value), limits, &mut findings) => {}
+            _ => findings.ignore(&field),
+        }
+    }
+    let state = check_state(state, &mut findings);
+    let questions = check_questions(questions, limits, &mut findings);
+    match (state, questions) {
+        (Some(state), Some(questions)) if findings.faults.is_empty() => {
+            let request = Decision {
+                state,
+                questions,
+                samples: extensions.samples,
+                lane: extensions.lane,
+                timeout: extensions.timeout,
+                diagnostics: extensions.diagnostics.unwrap_or_default(),
+            };
+            Ok(Decoded { request, ignored: findings.ignored })
+        }
+        _ => Err(findings.faults),
+    }
+}
+
+/// See [`crate::dialect::Dialect::prewarm`].
+pub(in crate::dialect) fn prewarm(
+    body: Json,
+    limits: &RequestLimits,
+) -> Result<Decoded<Prewarm>, Vec<Problem>> {
+    let mut findings = Findings::new();
+    let mut extensions = Extensions::default();
+    let mut state = None;
+    for (field, value) in members(body)? {
+        match field.as_str() {
+            "state" => state = Some(value),
+            "model" => {}
+            _ if extensions.read(
+                &["priority", "timeout_ms"],
+                (&field, &value),
+                limits,
+                &mut findings,
+            ) => {}
+            _ => findings.ignore(&field),
+        }
+    }
+    match check_state(state, &mut findings) {
+        Some(state) if findings.faults.is_empty() => {
+            let request = Prewarm { state, lane: extensions.lane, timeout: extensions.timeout };
+            Ok(Decoded { request, ignored: findings.ignored })
+        }
+        _ => Err(findings.faults),
+    }
+}
+
+fn members(body: Json) -> Result<Members, Vec<Problem>> {
+    if let Json::Object(members) = body {
+        return Ok(members);
+    }
+    let message = format!(
+        "the body must be an object, not {}: {}",
+        body.type_name(),
+        body.excerpt(ECHO_CHARS_MAX)
+    );
+    Err(vec![Problem { path: Vec::new(), code: "wrong_type", message }])
+}
+
+fn check_state(state: Option<Json>, findings: &mut Findings) -> Option<Json> {
+    match state {
+        None => {
+            let message = "state is missing: a string or any other JSON but null".to_owned();
+            findings.fault(vec!["state".into()], "missing", message);
+            None
+        }
+        Some(Json::Null) => {
+            findings.wrong_type("state", "a string or any other JSON but null", &Json::Null);
+            None
+        }
+        present => present,
+    }
+}
+
+fn check_questions(
+    questions: Option<Json>,
+    limits: &RequestLimits,
+    findings: &mut Findings,
+) -> Option<Vec<Question>> {
+    let expected = "an object of one or more questions by id";
+    let members = match questions {
+        Some(Json::Object(members)) => members,
+        Some(other) => {
+            findings.wrong_type("questions", expected, &other);
+            return None;
+        }
+        None => {
+            let message = format!("questions is missing: {expected}");
+            findings.fault(vec!["questions".into()], "missing", message);
+            return None;
+        }
+    };
+    let (count, count_max) = (members.len(), limits.questions_max);
+    if count == 0 {
+        let message = format!("questions is empty, expected {expected}");
+        findings.fault(vec!["questions".into()], "too_few", message);
+        return None;
+    }
+    if count > count_max {
+        let message = format!("questions has {count} members, at most {count_max} are answered");
+        findings.fault(vec!["questions".into()], "too_many", message);
+        return None;
+    }
+    findings.inside("questions".into(), |findings| {
+        let read = |(id, value)| questions::question(id, value, limits, findings);
+        // Every question is read, so that the faults of all of them are found.
+        let read: Vec<Option<Question>> = members.into_iter().map(read).collect();
+        read.into_iter().collect()
+    })
+}

@@ -1,0 +1,186 @@
+//! Responses of the `systemone` dialect.
+//!
+//! Probabilities are written as the shortest text that reads back as the same f64, never rounded; a
+//! number that is not finite is an error here, because JSON has no way to write it.
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::{Map, Value as Wire, json};
+
+use crate::error::DecideError;
+use crate::question::answer::{Answer, Cost, Diagnostics, Value};
+use crate::service::{Decided, Prewarmed};
+
+/// See [`crate::dialect::Dialect::decided`].
+pub(in crate::dialect) fn decided(
+    decided: &Decided,
+    diagnostics: bool,
+) -> Result<String, DecideError> {
+    if let Some(answer) = decided.answers.iter().find(|answer| !is_finite(answer)) {
+        let detail = format!("the answer to {:?} is not finite: {:?}", answer.id, answer.value);
+        return Err(DecideError::Internal { detail });
+    }
+    let response = Response {
+        model: &decided.model,
+        answers: Answers { answers: &decided.answers, diagnostics },
+        usage: Usage { input_tokens: decided.cost.input_tokens, output_tokens: 0 },
+        x_diagnostics: diagnostics.then(|| cost(&decided.cost)),
+    };
+    serde_json::to_string(&response)
+        .map_err(|error| DecideError::Internal { detail: format!("encoding: {error}") })
+}
+
+/// See [`crate::dialect::Dialect::prewarmed`].
+pub(in crate::dialect) fn prewarmed(prewarmed: &Prewarmed) -> String {
+    json!({
+        "model": prewarmed.model,
+        "ok": prewarmed.reused || prewarmed.stored,
+        "prompt_tokens": prewarmed.prompt_tokens,
+        "prefix": {
+            "reused": prewarmed.reused,
+            "stored": prewarmed.stored,
+            "tier": prewarmed.tier,
+        },
+    })
+    .to_string()
+}
+
+fn is_finite(answer: &Answer) -> bool {
+    let all = |numbers: &[f64]| numbers.iter().all(|number| number.is_finite());
+    let value = match &answer.value {
+        Value::Noul { yes } => yes.is_finite(),
+        Value::Choice { probabilities, confidence, .. } => {
+            all(probabilities) && confidence.is_finite()
+        }
+        Value::Score { mean, probabilities, confidence, .. } => {
+            all(probabilities) && all(&[*mean, *confidence])
+        }
+    };
+    let Diagnostics { label_mass, entropy, order_consistency, .. } = answer.diagnostics;
+    value && all(&[label_mass.unwrap_or_default(), entropy, order_consistency])
+}
+
+#[derive(Serialize)]
+struct Response<'a> {
+    model: &'a str,
+    answers: Answers<'a>,
+    usage: Usage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    x_diagnostics: Option<Wire>,
+}
+
+#[derive(Serialize)]
+struct Usage {
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+struct Answers<'a> {
+    answers: &'a [Answer],
+    diagnostics: bool,
+}
+
+impl Serialize for Answers<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.answers.len()))?;
+        for answer in self.answers {
+            let x_diagnostics = self.diagnostics.then(|| reading(&answer.diagnostics));
+            let body = AnswerBody { value: shape(&answer.value), x_diagnostics };
+            map.serialize_entry(&answer.id, &body)?;
+        }
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct AnswerBody<'a> {
+    #[serde(flatten)]
+    value: Shape<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    x_diagnostics: Option<Wire>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Shape<'a> {
+    Noul {
+        noul: f64,
+    },
+    Choice {
+        choice: &'a str,
+        confidence: f64,
+        probabilities: ByKey<'a>,
+    },
+    Score {
+        score: f64,
+        confidence: f64,
+        legend: ByLevel<'a, String>,
+        probabilities: ByLevel<'a, f64>,
+    },
+}
+
+fn shape(value: &Value) -> Shape<'_> {
+    match value {
+        Value::Noul { yes } => Shape::Noul { noul: *yes },
+        Value::Choice { chosen, keys, probabilities, confidence } => Shape::Choice {
+            choice: &keys[*chosen],
+            confidence: *confidence,
+            probabilities: ByKey(keys, probabilities),
+        },
+        Value::Score { mean, legend, probabilities, confidence } => Shape::Score {
+            score: *mean,
+            confidence: *confidence,
+            legend: ByLevel(legend),
+            probabilities: ByLevel(probabilities),
+        },
+    }
+}
+
+/// Probabilities by option.
+struct ByKey<'a>(&'a [String], &'a [f64]);
+
+impl Serialize for ByKey<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().zip(self.1))
+    }
+}
+
+/// Values by level: the official clients read `"0"`, `"1"`, ... as keys.
+struct ByLevel<'a, T>(&'a [T]);
+
+impl<T: Serialize> Serialize for ByLevel<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().enumerate().map(|(level, v)| (level.to_string(), v)))
+    }
+}
+
+/// How one question was read. `label_mass` is absent where the engine does not know it.
+fn reading(diagnostics: &Diagnostics) -> Wire {
+    let mut fields = Map::new();
+    if let Some(mass) = diagnostics.label_mass {
+        fields.insert("label_mass".to_owned(), json!(mass));
+    }
+    fields.insert("argmax_is_label".to_owned(), json!(diagnostics.argmax_is_label));
+    fields.insert("entropy".to_owned(), json!(diagnostics.entropy));
+    fields.insert("orders".to_owned(), json!(diagnostics.orders));
+    fields.insert("order_consistency".to_owned(), json!(diagnostics.order_consistency));
+    fields.insert("reads".to_owned(), json!(diagnostics.reads));
+    Wire::Object(fields)
+}
+
+/// What the decision cost and waited for; times in milliseconds.
+fn cost(cost: &Cost) -> Wire {
+    let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
+    json!({
+        "prompt_tokens": cost.prompt_tokens,
+        "computed_tokens": cost.computed_tokens,
+        "cached_tokens": cost.cached_tokens,
+        "lane": cost.lane.as_str(),
+        "queue_ms": ms(cost.queue_wait + cost.engine_wait),
+        "state_ms": ms(cost.state_wait),
+        "engine_wait_ms": ms(cost.engine_wait),
+        "engine_ms": ms(cost.engine_time),
+        "wait_behind": cost.behind_registration.then_some("registration"),
+        "state_tokenisations": cost.state_tokenisations,
+    })
+}

@@ -1,0 +1,180 @@
+//! Reading of single fields, with the faults and the unknown names collected on the way.
+
+use std::time::Duration;
+
+use actors::Lane;
+
+use crate::dialect::{ECHO_CHARS_MAX, FAULTS_MAX, RequestLimits, echo};
+use crate::error::{Problem, Step};
+use crate::json::Json;
+use crate::question::Samples;
+
+/// Most ignored names that are kept; a response lists no more.
+const IGNORED_MAX: usize = 16;
+
+/// What a decoding has found out beside the request itself.
+#[derive(Debug)]
+pub(super) struct Findings {
+    pub(super) faults: Vec<Problem>,
+    pub(super) ignored: Vec<String>,
+    /// Where the decoding is: the path of the object whose fields are read.
+    pub(super) at: Vec<Step>,
+}
+
+impl Findings {
+    pub(super) fn new() -> Self {
+        Self { faults: Vec::new(), ignored: Vec::new(), at: Vec::new() }
+    }
+
+    /// Reports a fault of the field `path` below the current object.
+    pub(super) fn fault(&mut self, path: Vec<Step>, code: &'static str, message: String) {
+        if self.faults.len() < FAULTS_MAX {
+            let path = self.at.iter().cloned().chain(path).collect();
+            self.faults.push(Problem { path, code, message });
+        }
+    }
+
+    /// Reports that `field` has a type it may not have.
+    pub(super) fn wrong_type(&mut self, field: &str, expected: &str, found: &Json) {
+        let message = format!(
+            "{field} must be {expected}, not {}: {}",
+            found.type_name(),
+            found.excerpt(ECHO_CHARS_MAX)
+        );
+        self.fault(vec![field.into()], "wrong_type", message);
+    }
+
+    /// Notes a field that nobody reads.
+    pub(super) fn ignore(&mut self, field: &str) {
+        if self.ignored.len() >= IGNORED_MAX {
+            return;
+        }
+        let steps = self.at.iter().map(|step| match step {
+            Step::Key(key) => echo(key),
+            Step::Index(index) => index.to_string(),
+        });
+        let name: Vec<String> = steps.chain([echo(field)]).collect();
+        self.ignored.push(name.join("."));
+    }
+
+    /// Runs `read` with the current object at `step` below this one.
+    pub(super) fn inside<T>(&mut self, step: Step, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.at.push(step);
+        let value = read(self);
+        self.at.pop();
+        value
+    }
+}
+
+/// Fields that docket adds to requests, each also under its name with `x_` in front.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Extensions {
+    pub(super) samples: Option<Samples>,
+    pub(super) lane: Option<Lane>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) diagnostics: Option<bool>,
+    /// Names seen, without `x_`: both spellings of one in a request contradict each other.
+    seen: Vec<&'static str>,
+}
+
+impl Extensions {
+    /// Reads `field` where it is one of `names`; `false` where it is not.
+    pub(super) fn read(
+        &mut self,
+        names: &[&'static str],
+        (field, value): (&str, &Json),
+        limits: &RequestLimits,
+        findings: &mut Findings,
+    ) -> bool {
+        let plain = field.strip_prefix("x_").unwrap_or(field);
+        let Some(name) = names.iter().find(|name| **name == plain) else { return false };
+        if self.seen.contains(name) {
+            let message = format!("{name} and x_{name} are the same field, send one of them");
+            findings.fault(vec![field.into()], "duplicate_key", message);
+            return true;
+        }
+        self.seen.push(name);
+        if *value == Json::Null {
+            return true;
+        }
+        match *name {
+            "samples" => self.samples = samples(field, value, findings),
+            "priority" => self.lane = lane(field, value, findings),
+            "timeout_ms" => self.timeout = timeout(field, value, limits, findings),
+            _ => self.diagnostics = boolean(field, value, findings),
+        }
+        true
+    }
+}
+
+fn samples(field: &str, value: &Json, findings: &mut Findings) -> Option<Samples> {
+    if value.as_str() == Some("auto") {
+        return Some(Samples::Auto);
+    }
+    let count = value.as_number().and_then(whole).filter(|count| *count >= 1);
+    if count.is_none() {
+        let message = format!(
+            "{field} must be \"auto\" or an integer of at least 1, not {}",
+            value.excerpt(ECHO_CHARS_MAX)
+        );
+        findings.fault(vec![field.into()], "samples_invalid", message);
+    }
+    // A count beyond u32 is lowered to the number of orders anyway.
+    count.map(|count| Samples::Count(u32::try_from(count).unwrap_or(u32::MAX)))
+}
+
+fn lane(field: &str, value: &Json, findings: &mut Findings) -> Option<Lane> {
+    let lane = value.as_str().and_then(|name| name.parse().ok());
+    if lane.is_none() {
+        let message = format!(
+            "{field} must be \"urgent\", \"normal\", \"batch\" or \"idle\", not {}",
+            value.excerpt(ECHO_CHARS_MAX)
+        );
+        findings.fault(vec![field.into()], "priority_invalid", message);
+    }
+    lane
+}
+
+fn timeout(
+    field: &str,
+    value: &Json,
+    limits: &RequestLimits,
+    findings: &mut Findings,
+) -> Option<Duration> {
+    let limit_ms = limits.timeout_max.as_millis();
+    let wait_ms = value
+        .as_number()
+        .and_then(whole)
+        .filter(|wait| *wait >= 1 && u128::from(*wait) <= limit_ms);
+    if wait_ms.is_none() {
+        let message = format!(
+            "{field} must be an integer from 1 to {limit_ms}, not {}",
+            value.excerpt(ECHO_CHARS_MAX)
+        );
+        findings.fault(vec![field.into()], "timeout_invalid", message);
+    }
+    wait_ms.map(Duration::from_millis)
+}
+
+fn boolean(field: &str, value: &Json, findings: &mut Findings) -> Option<bool> {
+    if let Json::Bool(flag) = value {
+        return Some(*flag);
+    }
+    findings.wrong_type(field, "true or false", value);
+    None
+}
+
+/// The integer that a number's spelling stands for (`2`, `2.0`, `2e3`); the largest where it is
+/// larger, `None` where it is negative or has a fraction.
+pub(super) fn whole(spelling: &str) -> Option<u64> {
+    let value: f64 = spelling.parse().ok()?;
+    if value < 0.0 || value.fract() != 0.0 && value.is_finite() {
+        return None;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not negative; the cast saturates, which is what is wanted"
+    )]
+    Some(value as u64)
+}

@@ -1,0 +1,3 @@
+//! Engines: what runs a model.
+
+pub mod fake;

@@ -1,0 +1,131 @@
+//! GGUF files: one file with metadata, vocabulary and (usually quantised) weights.
+
+mod config;
+mod header;
+mod names;
+mod types;
+mod weights;
+
+use std::path::Path;
+
+use self::config::Metadata;
+use self::header::{Header, Value};
+use self::weights::{GgufTensors, read_values};
+use super::fingerprint::Fingerprint;
+use super::map::FileMap;
+use super::{
+    DecoderConfig, FilesError, GgufVocabulary, ModelFiles, PromptFacts, TokenizerSource, check,
+};
+
+/// llama.cpp's tensor with one rope factor per frequency.
+const ROPE_FACTORS: &str = "rope_freqs.weight";
+
+/// Opens a GGUF file.
+pub(super) fn open(path: &Path) -> Result<ModelFiles, FilesError> {
+    let map = FileMap::open(path)?;
+    let header = Header::read(path, map.bytes())?;
+    let config = read_config(&map, &header)?;
+    let vocabulary = read_vocabulary(path, &header)?;
+    let prompt = prompt_facts(&header, &vocabulary);
+    let mut fingerprint = Fingerprint::default();
+    fingerprint.add_file(map.bytes(), header.data_start);
+    let tensors = GgufTensors::new(map, &header, &config)?;
+    Ok(ModelFiles {
+        path: path.to_owned(),
+        config,
+        tokenizer: TokenizerSource::Gguf(Box::new(vocabulary)),
+        prompt,
+        tensors: Box::new(tensors),
+        fingerprint: fingerprint.finish(),
+    })
+}
+
+/// Reads only the vocabulary of a GGUF file, which may be a file without any tensor.
+///
+/// # Errors
+/// [`FilesError`] when the file is damaged or has no vocabulary.
+pub fn open_vocabulary(path: &Path) -> Result<GgufVocabulary, FilesError> {
+    let map = FileMap::open(path)?;
+    let header = Header::read(path, map.bytes())?;
+    read_vocabulary(path, &header)
+}
+
+fn read_config(map: &FileMap, header: &Header) -> Result<DecoderConfig, FilesError> {
+    let metadata = Metadata::new(map.path(), header)?;
+    let frequencies = match header.tensors.get(ROPE_FACTORS) {
+        None => None,
+        Some(entry) => {
+            let mut values = Vec::new();
+            read_values(map, entry, 0, entry.elements().unwrap_or(0), &mut values)?;
+            Some(values)
+        }
+    };
+    let factors = frequencies.as_ref().map(Vec::len);
+    let config = metadata.config(frequencies)?;
+    check::config(map.path(), &config)?;
+    if let Some(count) = factors {
+        check::shape(map.path(), ROPE_FACTORS, &[count], &[config.head_dim / 2])?;
+    }
+    Ok(config)
+}
+
+fn read_vocabulary(path: &Path, header: &Header) -> Result<GgufVocabulary, FilesError> {
+    let get = |key: &str| header.metadata.get(&format!("tokenizer.ggml.{key}"));
+    let (Some(Value::Text(model)), Some(Value::Texts(tokens))) = (get("model"), get("tokens")) else {
+        let message = "the file has no vocabulary (tokenizer.ggml.model and .tokens)";
+        return Err(FilesError::format(path, message));
+    };
+    let vocabulary = GgufVocabulary {
+        model: model.clone(),
+        pre: text(get("pre")),
+        types: match get("token_type") {
+            Some(Value::Integers(types)) => types.clone(),
+            _ => vec![1; tokens.len()],
+        },
+        scores: match get("scores") {
+            Some(Value::Floats(scores)) => scores.clone(),
+            _ => Vec::new(),
+        },
+        merges: match get("merges") {
+            Some(Value::Texts(merges)) => merges.clone(),
+            _ => Vec::new(),
+        },
+        add_space_prefix: match get("add_space_prefix") {
+            Some(Value::Bool(add)) => *add,
+            _ => model == "llama",
+        },
+        tokens: tokens.clone(),
+    };
+    let (types, scores) = (vocabulary.types.len(), vocabulary.scores.len());
+    if types != tokens.len() || (scores != 0 && scores != tokens.len()) {
+        let message = format!("{} tokens have {types} types and {scores} scores", tokens.len());
+        return Err(FilesError::format(path, message));
+    }
+    Ok(vocabulary)
+}
+
+fn text(value: Option<&Value>) -> Option<String> {
+    match value {
+        Some(Value::Text(text)) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn prompt_facts(header: &Header, vocabulary: &GgufVocabulary) -> PromptFacts {
+    let token = |key: &str| match header.metadata.get(key) {
+        Some(Value::Integer(id)) => {
+            usize::try_from(*id).ok().and_then(|id| vocabulary.tokens.get(id).cloned())
+        }
+        _ => None,
+    };
+    PromptFacts {
+        chat_template: text(header.metadata.get("tokenizer.chat_template")),
+        bos: token("tokenizer.ggml.bos_token_id"),
+        eos: token("tokenizer.ggml.eos_token_id"),
+        add_bos: match header.metadata.get("tokenizer.ggml.add_bos_token") {
+            Some(Value::Bool(add)) => *add,
+            // llama.cpp's defaults: sentencepiece and llama 3 vocabularies begin with BOS.
+            _ => vocabulary.model == "llama" || vocabulary.pre.as_deref() == Some("llama-bpe"),
+        },
+    }
+}

@@ -1,0 +1,132 @@
+//! The tensors of a GGUF file, dequantised on demand and brought to Hugging Face form.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use super::super::map::FileMap;
+use super::super::{DecoderConfig, FilesError, HostTensor, TensorSource, check, rows_error};
+use super::header::{Header, TensorEntry};
+use super::names::{Form, form, gguf_name, interleaved_row};
+
+/// Tensors that may be there without being used: tables that the engine computes itself.
+const IGNORED: [&str; 2] = ["rope_freqs.weight", "attn_rot_embd"];
+
+/// The tensors that a decoder needs, by Hugging Face name.
+#[derive(Debug)]
+pub(super) struct GgufTensors {
+    map: FileMap,
+    entries: BTreeMap<String, (TensorEntry, Form)>,
+}
+
+impl GgufTensors {
+    /// Finds each tensor of `config` in the file.
+    pub(super) fn new(
+        map: FileMap,
+        header: &Header,
+        config: &DecoderConfig,
+    ) -> Result<Self, FilesError> {
+        let mut entries = BTreeMap::new();
+        let mut used = Vec::new();
+        for (name, shape) in check::tensors(config) {
+            let stored = gguf_name(config.architecture, &name);
+            let entry = stored.as_ref().and_then(|stored| header.tensors.get(stored));
+            let entry = entry.ok_or_else(|| {
+                let stored = stored.as_deref().unwrap_or("no GGUF name");
+                FilesError::missing(map.path(), &format!("{name} ({stored})"))
+            })?;
+            check::shape(map.path(), &name, &entry.shape, &shape)?;
+            let form = form(config, &name);
+            entries.insert(name, (entry.clone(), form));
+            used.extend(stored);
+        }
+        used.sort_unstable();
+        refuse_strangers(map.path(), header, &used)?;
+        Ok(Self { map, entries })
+    }
+
+    fn entry(&self, name: &str) -> Result<&(TensorEntry, Form), FilesError> {
+        self.entries.get(name).ok_or_else(|| FilesError::missing(self.map.path(), name))
+    }
+}
+
+/// A layer's tensor that the decoder would leave out means another architecture, whatever the
+/// metadata says.
+fn refuse_strangers(path: &Path, header: &Header, used: &[String]) -> Result<(), FilesError> {
+    let stranger = header.tensors.keys().find(|name| {
+        name.starts_with("blk.")
+            && used.binary_search(name).is_err()
+            && !IGNORED.iter().any(|ignored| name.contains(ignored))
+    });
+    match stranger {
+        None => Ok(()),
+        Some(name) => {
+            let message = format!("tensor {name} is not part of a decoder of this architecture");
+            Err(FilesError::unsupported(path, message))
+        }
+    }
+}
+
+/// Dequantises `count` values of a tensor from value `first` on; both in whole blocks.
+pub(super) fn read_values(
+    map: &FileMap,
+    entry: &TensorEntry,
+    first: usize,
+    count: usize,
+    values: &mut Vec<f32>,
+) -> Result<(), FilesError> {
+    let (block, bytes) = (entry.kind.block(), entry.kind.block_bytes());
+    let start = entry.start + first / block * bytes;
+    let blocks = map.slice(start..start + count / block * bytes)?;
+    let decoded = entry.kind.dequantise(blocks, values);
+    decoded.map_err(|error| FilesError::format(map.path(), error))
+}
+
+impl TensorSource for GgufTensors {
+    fn load(&self, name: &str) -> Result<HostTensor, FilesError> {
+        let (entry, _) = self.entry(name)?;
+        let rows = entry.shape.first().copied().unwrap_or(0);
+        self.load_rows(name, 0..rows)
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        self.entries.contains_key(name)
+    }
+
+    fn load_rows(&self, name: &str, rows: Range<usize>) -> Result<HostTensor, FilesError> {
+        let (entry, form) = self.entry(name)?;
+        let total = entry.shape.first().copied().unwrap_or(0);
+        if rows.start > rows.end || rows.end > total {
+            return Err(rows_error(self.map.path(), name, &rows));
+        }
+        let width: usize = entry.shape.iter().skip(1).product();
+        if !width.is_multiple_of(entry.kind.block()) {
+            // A quantised vector: its rows are single values, so it is decoded as a whole.
+            let mut values = Vec::with_capacity(total);
+            read_values(&self.map, entry, 0, total, &mut values)?;
+            let whole = HostTensor { shape: entry.shape.clone(), values };
+            let name = name.to_owned();
+            return whole
+                .rows(rows.clone())
+                .ok_or_else(|| rows_error(self.map.path(), &name, &rows));
+        }
+        let mut values = Vec::with_capacity(rows.len() * width);
+        match *form {
+            Form::Interleaved { half } => {
+                for row in rows.clone() {
+                    let first = interleaved_row(row, half) * width;
+                    read_values(&self.map, entry, first, width, &mut values)?;
+                }
+            }
+            Form::Plain | Form::PlusOne => {
+                read_values(&self.map, entry, rows.start * width, rows.len() * width, &mut values)?;
+            }
+        }
+        if *form == Form::PlusOne {
+            values.iter_mut().for_each(|value| *value -= 1.0);
+        }
+        let mut shape = entry.shape.clone();
+        shape[0] = rows.len();
+        Ok(HostTensor { shape, values })
+    }
+}

@@ -1,0 +1,147 @@
+//! The HTTP layer: routes, what every request passes on its way in, and what every response carries.
+//!
+//! It knows dialects and the [`Service`] behind them, and neither tokens nor logits. A route's
+//! handler returns an answer or a [`Fault`]; only `respond` makes a failure a response.
+
+mod auth;
+mod body;
+mod decide;
+mod encoding;
+mod guard;
+mod headers;
+mod health;
+mod prewarm;
+mod respond;
+pub mod serve;
+mod served;
+mod texts;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, Uri};
+use axum::middleware;
+use axum::response::Response;
+use axum::routing::{get, post};
+use tokio::sync::Semaphore;
+
+use crate::dialect::problem::{Fault, RequestFault};
+use crate::dialect::{Dialect, RequestLimits};
+use crate::service::Service;
+
+pub use auth::{ApiKeyError, AuthConfig, KEYS_MAX};
+pub use body::{BODIES_BYTES_MAX, BODY_BYTES_MAX, BODY_TIMEOUT};
+
+/// Most bodies that are decompressed and parsed at one time outside the runtime's own turn.
+const PARSERS_MAX: usize = 4;
+
+/// What the routes need to know.
+#[derive(Debug, Clone)]
+pub struct HttpConfig {
+    /// The dialect of requests which name none.
+    pub dialect: Dialect,
+    /// Who may ask.
+    pub auth: AuthConfig,
+    /// What a request may ask for.
+    pub limits: RequestLimits,
+    /// Most bytes of a body, compressed and decompressed alike; default [`BODY_BYTES_MAX`].
+    pub body_bytes_max: usize,
+    /// Most bytes of all bodies that are held before they are parsed; default
+    /// [`BODIES_BYTES_MAX`]. Beyond it requests are refused with 503.
+    pub bodies_bytes_max: usize,
+    /// Longest time that a body may take to arrive; default [`BODY_TIMEOUT`].
+    pub body_timeout: Duration,
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            dialect: Dialect::default(),
+            auth: AuthConfig::default(),
+            limits: RequestLimits::default(),
+            body_bytes_max: BODY_BYTES_MAX,
+            bodies_bytes_max: BODIES_BYTES_MAX,
+            body_timeout: BODY_TIMEOUT,
+        }
+    }
+}
+
+/// What the handlers share.
+struct App {
+    service: Arc<dyn Service>,
+    config: HttpConfig,
+    bodies: body::Held,
+    parsers: Semaphore,
+}
+
+/// All routes over `service`.
+pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
+    let bodies = body::Held::new(config.bodies_bytes_max);
+    let app = Arc::new(App { service, config, bodies, parsers: Semaphore::new(PARSERS_MAX) });
+    Router::new()
+        .route("/v1/systemone", post(decide::decide))
+        .route("/v1/decide", post(decide::decide))
+        .route("/v1/prewarm", post(prewarm::prewarm))
+        .route("/prewarm", post(prewarm::prewarm))
+        .route("/v1/models", get(texts::models))
+        .route("/{dialect}/v1/systemone", post(decide::decide))
+        .route("/{dialect}/v1/decide", post(decide::decide))
+        .route("/{dialect}/v1/prewarm", post(prewarm::prewarm))
+        .route("/{dialect}/v1/models", get(texts::models))
+        .route("/health", get(health::health))
+        .route("/metrics", get(texts::metrics))
+        .route("/openapi.json", get(texts::openapi))
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::guard))
+        .with_state(app)
+}
+
+/// Patterns of the routes above: the only values of the metrics' `route` label beside `other`.
+const ROUTES: [&str; 12] = [
+    "/v1/systemone",
+    "/v1/decide",
+    "/v1/prewarm",
+    "/prewarm",
+    "/v1/models",
+    "/{dialect}/v1/systemone",
+    "/{dialect}/v1/decide",
+    "/{dialect}/v1/prewarm",
+    "/{dialect}/v1/models",
+    "/health",
+    "/metrics",
+    "/openapi.json",
+];
+
+/// Routes that need no key on a server which has keys.
+const PUBLIC_ROUTES: [&str; 2] = ["/health", "/openapi.json"];
+
+async fn not_found(State(app): State<Arc<App>>, uri: Uri) -> Response {
+    let path = respond::excerpt(uri.path());
+    respond::refuse(app.config.dialect, &RequestFault::NotFound { path }.into())
+}
+
+async fn method_not_allowed(State(app): State<Arc<App>>, request: Request) -> Response {
+    let method = respond::excerpt(request.method().as_str());
+    respond::refuse(app.config.dialect, &RequestFault::MethodNotAllowed { method }.into())
+}
+
+/// The dialect in a request's path, where its route has one.
+type PathDialect = Option<Path<String>>;
+
+impl App {
+    /// The dialect a request speaks: that of its path, else of its header, else the server's.
+    fn dialect(&self, path: Option<&str>, headers: &HeaderMap) -> Result<Dialect, Fault> {
+        let (name, in_path) = match (path, headers.get(headers::DIALECT)) {
+            (Some(name), _) => (name, true),
+            (None, Some(value)) => (value.to_str().unwrap_or("?"), false),
+            (None, None) => return Ok(self.config.dialect),
+        };
+        name.parse().map_err(|_| {
+            RequestFault::UnknownDialect { name: respond::excerpt(name), in_path }.into()
+        })
+    }
+}

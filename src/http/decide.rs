@@ -1,0 +1,71 @@
+//! `POST /v1/systemone` and `/v1/decide`: one decision.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::Response;
+use tokio::time::Instant;
+
+use crate::dialect::Dialect;
+use crate::dialect::problem::{Fault, RequestFault};
+use crate::error::DecideError;
+use crate::service::Caller;
+
+use super::guard::Sender;
+use super::headers::{self, Wishes};
+use super::served::ServedBody;
+use super::{App, PathDialect, body, respond};
+
+pub(super) async fn decide(
+    State(app): State<Arc<App>>,
+    path: PathDialect,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    match app.dialect(path.as_ref().map(|path| path.0.as_str()), &parts.headers) {
+        Ok(dialect) => answer(&app, dialect, &parts, body)
+            .await
+            .unwrap_or_else(|fault| respond::refuse(dialect, &fault)),
+        Err(fault) => respond::refuse(app.config.dialect, &fault),
+    }
+}
+
+async fn answer(app: &App, dialect: Dialect, parts: &Parts, body: Body) -> Result<Response, Fault> {
+    let sender = sender(parts)?;
+    let limits = &app.config.limits;
+    if let Err(fault) = body::check_media_type(&parts.headers) {
+        body::discard(&parts.headers, body).await;
+        return Err(fault.into());
+    }
+    let wishes = Wishes::read(&parts.headers, limits)?;
+    let json = app.json(&parts.headers, body).await?;
+    let decoded = dialect.decision(json, limits).map_err(DecideError::Invalid)?;
+    let mut decision = decoded.request;
+    decision.lane = decision.lane.or(wishes.lane);
+    decision.timeout = decision.timeout.or(wishes.timeout);
+    let diagnostics = decision.diagnostics;
+    let caller = caller(sender, wishes.salt)?;
+    let decided = app.service.decide(caller, decision, sender.arrival).await?;
+    let text = dialect.decided(&decided, diagnostics)?;
+    let total = Instant::now().into_std().duration_since(sender.arrival.at);
+    let body = ServedBody::new(text, decided.served, sender.connection.clone());
+    let mut response = respond::json(StatusCode::OK, Body::new(body));
+    headers::add_cost(response.headers_mut(), &decided.cost, total);
+    headers::add_ignored(response.headers_mut(), &decoded.ignored);
+    Ok(response)
+}
+
+/// Who sent the request; the guard has put it there.
+pub(super) fn sender(parts: &Parts) -> Result<&Sender, Fault> {
+    let missing = || DecideError::Internal { detail: "a request without a sender".to_owned() };
+    Ok(parts.extensions.get::<Sender>().ok_or_else(missing)?)
+}
+
+/// The caller whom the service sees.
+pub(super) fn caller(sender: &Sender, salt: Option<String>) -> Result<Caller, Fault> {
+    let tenant = sender.tenant.clone().ok_or(RequestFault::Unauthorized)?;
+    Ok(Caller { tenant, salt })
+}

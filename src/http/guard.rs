@@ -1,0 +1,129 @@
+//! What every request passes: identity, key, and a net for panics; and what every response carries.
+
+use std::hash::{BuildHasher, RandomState};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use actors::TenantId;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+use futures_util::FutureExt;
+use tokio::time::Instant;
+
+use crate::dialect::problem::RequestFault;
+use crate::service::Arrival;
+use crate::telemetry;
+
+use super::wire::Connection;
+use super::{App, PUBLIC_ROUTES, ROUTES, body, headers, respond};
+
+/// Longest `x-request-id` that is taken over, in characters.
+const REQUEST_ID_CHARS_MAX: usize = 128;
+
+/// Who sent a request, and when; put into its extensions for the handlers.
+#[derive(Debug, Clone)]
+pub(super) struct Sender {
+    /// `None` on a public route without a valid key.
+    pub(super) tenant: Option<TenantId>,
+    pub(super) arrival: Arrival,
+    /// The connection it came on; none in tests that call the router.
+    pub(super) connection: Option<Arc<Connection>>,
+}
+
+/// The outermost layer of the router.
+pub(super) async fn guard(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let connection = request.extensions().get::<Arc<Connection>>().cloned();
+    let arrival = connection.as_ref().map_or_else(now, |connection| connection.begin_request());
+    let route = route(&request);
+    let id = request_id(request.headers());
+    let tenant = app.config.auth.tenant(request.headers());
+    let mut response = if tenant.is_none() && !PUBLIC_ROUTES.contains(&route) {
+        let (parts, body) = request.into_parts();
+        body::discard(&parts.headers, body).await;
+        respond::refuse(app.config.dialect, &RequestFault::Unauthorized.into())
+    } else {
+        let sender = Sender { tenant, arrival, connection: connection.clone() };
+        request.extensions_mut().insert(sender);
+        // A handler's state is dropped whole when it panics, and the service's part of it is
+        // cancelled like that of a client which went away.
+        let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+        answered
+            .unwrap_or_else(|_| respond::refuse(app.config.dialect, &RequestFault::Panicked.into()))
+    };
+    headers::insert(response.headers_mut(), headers::REQUEST_ID, &id);
+    telemetry::response(route, response.status().as_u16(), now().at.duration_since(arrival.at));
+    if let Some(connection) = connection {
+        connection.end_request();
+    }
+    response
+}
+
+fn now() -> Arrival {
+    Arrival { at: Instant::now().into_std() }
+}
+
+/// The pattern of the request's route, or `other`.
+fn route(request: &Request) -> &'static str {
+    let matched = request.extensions().get::<MatchedPath>();
+    let known = ROUTES.iter().find(|route| matched.is_some_and(|path| path.as_str() == **route));
+    known.copied().unwrap_or("other")
+}
+
+/// The client's `x-request-id` reduced to harmless characters, or one of our own.
+fn request_id(headers: &HeaderMap) -> String {
+    let sent = headers.get("x-request-id").map(HeaderValue::as_bytes).unwrap_or_default();
+    let is_harmless = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':');
+    let harmless = sent.iter().copied().filter(is_harmless).take(REQUEST_ID_CHARS_MAX);
+    let id: String = harmless.map(char::from).collect();
+    if id.is_empty() { new_id() } else { id }
+}
+
+/// A fresh id in the form of a version 4 UUID.
+///
+/// The bits are a keyed hash of a counter, under keys that the standard library takes from the
+/// system once a process: distinct within the process, and not to be guessed from outside.
+fn new_id() -> String {
+    static KEYS: LazyLock<(RandomState, RandomState)> = LazyLock::new(Default::default);
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let (high, low) = (KEYS.0.hash_one(count), KEYS.1.hash_one(count));
+    format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        high >> 32,
+        high >> 16 & 0xffff,
+        high & 0xfff,
+        low >> 48 & 0x3fff | 0x8000,
+        low & 0xffff_ffff_ffff
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sent_id_is_taken_over_without_what_could_harm() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-request-id", "req-1:a_b.c\" <x>".parse().unwrap());
+        assert_eq!(request_id(&headers), "req-1:a_b.cx");
+        headers.insert("x-request-id", "x".repeat(500).parse().unwrap());
+        assert_eq!(request_id(&headers).len(), REQUEST_ID_CHARS_MAX);
+    }
+
+    #[test]
+    fn own_ids_are_uuids_and_distinct() {
+        let (one, other) = (new_id(), new_id());
+        assert_ne!(one, other);
+        let lengths: Vec<usize> = one.split('-').map(str::len).collect();
+        assert_eq!(lengths, [8, 4, 4, 4, 12]);
+        assert_eq!(&one[14..15], "4");
+        assert!("89ab".contains(&one[19..20]));
+    }
+}

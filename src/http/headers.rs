@@ -1,0 +1,250 @@
+//! Headers of docket's own: names, parsing and formats.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use actors::Lane;
+use axum::http::{HeaderMap, HeaderValue};
+
+use crate::dialect::RequestLimits;
+use crate::dialect::problem::RequestFault;
+use crate::question::answer::Cost;
+
+use super::respond::excerpt;
+
+pub(super) const API_KEY: &str = "x-api-key";
+pub(super) const DIALECT: &str = "x-docket-dialect";
+pub(super) const REQUEST_ID: &str = "x-typesafe-request-id";
+pub(super) const REASON: &str = "x-docket-reason";
+const PRIORITY: &str = "x-docket-priority";
+const TIMEOUT_MS: &str = "x-docket-timeout-ms";
+const SALT: &str = "x-docket-salt";
+const IGNORED: &str = "x-docket-ignored";
+
+/// Longest `x-docket-salt` in bytes.
+const SALT_BYTES_MAX: usize = 256;
+/// Most names in `x-docket-ignored`.
+const IGNORED_NAMES_MAX: usize = 16;
+/// Longest value of `x-docket-ignored` in bytes.
+const IGNORED_BYTES_MAX: usize = 512;
+
+/// What a request's headers ask for. A field of the body that says the same thing wins.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Wishes {
+    pub(super) lane: Option<Lane>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) salt: Option<String>,
+}
+
+impl Wishes {
+    pub(super) fn read(headers: &HeaderMap, limits: &RequestLimits) -> Result<Self, RequestFault> {
+        let lane = text(headers, PRIORITY)?.map(lane).transpose()?;
+        let timeout = text(headers, TIMEOUT_MS)?.map(|value| timeout(value, limits)).transpose()?;
+        let salt = text(headers, SALT)?.map(salt).transpose()?;
+        Ok(Self { lane, timeout, salt })
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, RequestFault> {
+    match headers.get(name).map(HeaderValue::to_str) {
+        None => Ok(None),
+        Some(Ok(value)) => Ok(Some(value)),
+        Some(Err(_)) => {
+            let message = "must be visible ASCII characters".to_owned();
+            Err(RequestFault::Header { name, message })
+        }
+    }
+}
+
+fn lane(value: &str) -> Result<Lane, RequestFault> {
+    value.parse().map_err(|()| RequestFault::Header {
+        name: PRIORITY,
+        message: format!("must be urgent, normal, batch or idle, not {:?}", excerpt(value)),
+    })
+}
+
+fn timeout(value: &str, limits: &RequestLimits) -> Result<Duration, RequestFault> {
+    let limit_ms = limits.timeout_max.as_millis();
+    match value.parse::<u64>() {
+        Ok(wait_ms) if wait_ms >= 1 && u128::from(wait_ms) <= limit_ms => {
+            Ok(Duration::from_millis(wait_ms))
+        }
+        _ => Err(RequestFault::Header {
+            name: TIMEOUT_MS,
+            message: format!("must be an integer from 1 to {limit_ms}, not {:?}", excerpt(value)),
+        }),
+    }
+}
+
+fn salt(value: &str) -> Result<String, RequestFault> {
+    if value.len() > SALT_BYTES_MAX {
+        let message = format!("is {} bytes, at most {SALT_BYTES_MAX} are allowed", value.len());
+        return Err(RequestFault::Header { name: SALT, message });
+    }
+    Ok(value.to_owned())
+}
+
+/// Adds what a decision or prewarm cost. `total` is from the request's first byte to now.
+///
+/// Source of the times' meaning: docs/ARCHITECTURE.md, "Times". The engine wait is part of
+/// `x-docket-queue-ms` and has its own entry in `Server-Timing`.
+pub(super) fn add_cost(headers: &mut HeaderMap, cost: &Cost, total: Duration) {
+    let queue = cost.queue_wait + cost.engine_wait;
+    let spent = queue + cost.state_wait + cost.engine_time;
+    let other = total.saturating_sub(spent);
+    for (name, time) in [
+        ("x-docket-queue-ms", queue),
+        ("x-docket-state-ms", cost.state_wait),
+        ("x-docket-engine-ms", cost.engine_time),
+        ("x-docket-total-ms", total),
+    ] {
+        insert(headers, name, &ms(time));
+    }
+    insert(headers, "x-docket-computed-tokens", &cost.computed_tokens.to_string());
+    insert(headers, "x-docket-cached-tokens", &cost.cached_tokens.to_string());
+    insert(headers, "x-docket-lane", cost.lane.as_str());
+    if cost.behind_registration {
+        insert(headers, "x-docket-wait-behind", "registration");
+    }
+    let entries = [
+        ("queue", cost.queue_wait),
+        ("state", cost.state_wait),
+        ("engine-wait", cost.engine_wait),
+        ("engine", cost.engine_time),
+        ("other", other),
+        ("total", total),
+    ];
+    let entries = entries.map(|(name, time)| format!("{name};dur={}", ms(time)));
+    insert(headers, "server-timing", &entries.join(", "));
+}
+
+fn ms(time: Duration) -> String {
+    format!("{:.1}", time.as_secs_f64() * 1e3)
+}
+
+/// Lists the ignored fields as a JSON array in ASCII; nothing where there are none.
+pub(super) fn add_ignored(headers: &mut HeaderMap, names: &[String]) {
+    if let Some(value) = ignored(names) {
+        insert(headers, IGNORED, &value);
+    }
+}
+
+fn ignored(names: &[String]) -> Option<String> {
+    let mut list = String::new();
+    for name in names.iter().take(IGNORED_NAMES_MAX) {
+        let quoted = ascii_json(name);
+        // The brackets and a comma count too.
+        if list.len() + quoted.len() + 3 > IGNORED_BYTES_MAX {
+            break;
+        }
+        if !list.is_empty() {
+            list.push(',');
+        }
+        list.push_str(&quoted);
+    }
+    (!names.is_empty()).then(|| format!("[{list}]"))
+}
+
+/// `text` as a JSON string in which everything but visible ASCII is escaped.
+fn ascii_json(text: &str) -> String {
+    let mut json = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' => json.push_str("\\\""),
+            '\\' => json.push_str("\\\\"),
+            ' '..='~' => json.push(character),
+            _ => {
+                let mut units = [0; 2];
+                for unit in character.encode_utf16(&mut units) {
+                    // Writing to a string cannot fail.
+                    let _ = write!(json, "\\u{unit:04x}");
+                }
+            }
+        }
+    }
+    json.push('"');
+    json
+}
+
+/// Sets a header whose value is ASCII by construction; anything else is left out.
+pub(super) fn insert(headers: &mut HeaderMap, name: &'static str, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_names_are_ascii_json_within_both_limits() {
+        assert_eq!(ignored(&[]), None);
+        let names = ["seed".to_owned(), "é\"\n😀".to_owned()];
+        assert_eq!(ignored(&names).unwrap(), "[\"seed\",\"\\u00e9\\\"\\u000a\\ud83d\\ude00\"]");
+        let read: Vec<String> = serde_json::from_str(&ignored(&names).unwrap()).unwrap();
+        assert_eq!(read, names);
+        for (count, length) in [(40, 1), (40, 100), (1, 600), (16, 29), (16, 30)] {
+            let list = ignored(&vec!["é".repeat(length); count]).unwrap();
+            let read: Vec<String> = serde_json::from_str(&list).unwrap();
+            assert!(list.len() <= IGNORED_BYTES_MAX && read.len() <= IGNORED_NAMES_MAX);
+        }
+    }
+
+    #[test]
+    fn times_add_up_to_the_total() {
+        let millis = Duration::from_millis;
+        let cost = Cost {
+            lane: Lane::Batch,
+            input_tokens: 1,
+            prompt_tokens: 2,
+            computed_tokens: 3,
+            cached_tokens: 4,
+            queue_wait: millis(5),
+            state_wait: millis(6),
+            engine_wait: millis(7),
+            engine_time: Duration::from_micros(8_250),
+            behind_registration: true,
+            state_tokenisations: 1,
+        };
+        let mut headers = HeaderMap::new();
+        add_cost(&mut headers, &cost, millis(40));
+        assert_eq!(headers["x-docket-queue-ms"], "12.0");
+        assert_eq!(headers["x-docket-wait-behind"], "registration");
+        assert_eq!(headers["x-docket-lane"], "batch");
+        let timing = headers["server-timing"].to_str().unwrap();
+        let entries: Vec<(&str, f64)> = timing
+            .split(", ")
+            .map(|entry| entry.split_once(";dur=").unwrap())
+            .map(|(name, ms)| (name, ms.parse().unwrap()))
+            .collect();
+        let names: Vec<&str> = entries.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["queue", "state", "engine-wait", "engine", "other", "total"]);
+        let sum: f64 = entries[..5].iter().map(|(_, ms)| ms).sum();
+        assert!((sum - entries[5].1).abs() <= 1.0, "{timing}");
+    }
+
+    #[test]
+    fn wishes_that_cannot_be_granted_name_their_header() {
+        let limits = RequestLimits::default();
+        let read = |name: &'static str, value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+            Wishes::read(&headers, &limits)
+        };
+        assert_eq!(read(PRIORITY, "urgent").unwrap().lane, Some(Lane::Urgent));
+        assert_eq!(read(TIMEOUT_MS, "250").unwrap().timeout, Some(Duration::from_millis(250)));
+        assert_eq!(read(SALT, "s").unwrap().salt.as_deref(), Some("s"));
+        for (header, value) in [
+            (PRIORITY, "high"),
+            (PRIORITY, "é"),
+            (TIMEOUT_MS, "0"),
+            (TIMEOUT_MS, "1.5"),
+            (TIMEOUT_MS, "600001"),
+            (SALT, "x".repeat(SALT_BYTES_MAX + 1).as_str()),
+        ] {
+            let fault = read(header, value).unwrap_err();
+            assert!(matches!(fault, RequestFault::Header { name, .. } if name == header));
+        }
+    }
+}

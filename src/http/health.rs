@@ -1,0 +1,36 @@
+//! `GET /health`: liveness, and readiness with `?ready=1`.
+//!
+//! On a server with keys the details need one; whether it is up and ready never does.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde_json::json;
+
+use super::guard::Sender;
+use super::{App, respond};
+
+pub(super) async fn health(
+    State(app): State<Arc<App>>,
+    RawQuery(query): RawQuery,
+    Extension(sender): Extension<Sender>,
+) -> Response {
+    let health = app.service.health();
+    let is_alive = health.dead.is_none();
+    let is_ready = is_alive && health.ready;
+    let reason = health.dead.as_ref().or(health.reason.as_ref()).filter(|_| !is_ready);
+    let mut body = json!({"ok": is_alive, "ready": is_ready, "reason": reason});
+    if sender.tenant.is_some() {
+        body["details"] = health.details;
+    }
+    let is_well = if asks_for_readiness(query.as_deref()) { is_ready } else { is_alive };
+    let status = if is_well { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    respond::json(status, body.to_string())
+}
+
+fn asks_for_readiness(query: Option<&str>) -> bool {
+    query.unwrap_or_default().split('&').any(|pair| pair == "ready=1" || pair == "ready=true")
+}

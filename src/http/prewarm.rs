@@ -1,0 +1,52 @@
+//! `POST /v1/prewarm` and `/prewarm`: a state that is read before its questions come.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::Response;
+use tokio::time::Instant;
+
+use crate::dialect::Dialect;
+use crate::dialect::problem::Fault;
+use crate::error::DecideError;
+
+use super::decide::{caller, sender};
+use super::headers::{self, Wishes};
+use super::{App, PathDialect, respond};
+
+/// The content type is not looked at here: the documented example of this route is a bare
+/// `curl -d`, which declares a form.
+pub(super) async fn prewarm(
+    State(app): State<Arc<App>>,
+    path: PathDialect,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    match app.dialect(path.as_ref().map(|path| path.0.as_str()), &parts.headers) {
+        Ok(dialect) => answer(&app, dialect, &parts, body)
+            .await
+            .unwrap_or_else(|fault| respond::refuse(dialect, &fault)),
+        Err(fault) => respond::refuse(app.config.dialect, &fault),
+    }
+}
+
+async fn answer(app: &App, dialect: Dialect, parts: &Parts, body: Body) -> Result<Response, Fault> {
+    let sender = sender(parts)?;
+    let limits = &app.config.limits;
+    let wishes = Wishes::read(&parts.headers, limits)?;
+    let json = app.json(&parts.headers, body).await?;
+    let decoded = dialect.prewarm(json, limits).map_err(DecideError::Invalid)?;
+    let mut request = decoded.request;
+    request.lane = request.lane.or(wishes.lane);
+    request.timeout = request.timeout.or(wishes.timeout);
+    let caller = caller(sender, wishes.salt)?;
+    let prewarmed = app.service.prewarm(caller, request, sender.arrival).await?;
+    let mut response = respond::json(StatusCode::OK, dialect.prewarmed(&prewarmed));
+    let total = Instant::now().into_std().duration_since(sender.arrival.at);
+    headers::add_cost(response.headers_mut(), &prewarmed.cost, total);
+    headers::add_ignored(response.headers_mut(), &decoded.ignored);
+    Ok(response)
+}

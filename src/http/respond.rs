@@ -1,0 +1,64 @@
+//! Responses: the one place where an answer or a fault becomes bytes.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+
+use crate::dialect::problem::{Fault, RequestFault};
+use crate::dialect::{Dialect, ECHO_CHARS_MAX};
+use crate::error::DecideError;
+
+use super::headers::{REASON, insert};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// A JSON response of known length, so that head and body leave in one write.
+pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    response
+}
+
+/// The response to a request that was not answered; what is our own fault goes to the log.
+pub(super) fn refuse(dialect: Dialect, fault: &Fault) -> Response {
+    let refusal = dialect.refusal(fault);
+    // The table gives valid statuses only.
+    let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    if status.is_server_error() {
+        log(status, refusal.reason, fault);
+    }
+    let mut response = json(status, refusal.body);
+    let headers = response.headers_mut();
+    insert(headers, REASON, refusal.reason);
+    if let Some(wait) = refusal.retry_after {
+        add_retry_after(headers, wait);
+    }
+    if matches!(fault, Fault::Request(RequestFault::Unauthorized)) {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+fn log(status: StatusCode, reason: &'static str, fault: &Fault) {
+    let status = status.as_u16();
+    if let Fault::Decide(DecideError::Internal { detail }) = fault {
+        tracing::error!(status, reason, detail, "request failed");
+    } else {
+        tracing::warn!(status, reason, error = %fault, "request failed");
+    }
+}
+
+/// The official clients read `retry-after-ms` first; both are rounded up.
+fn add_retry_after(headers: &mut HeaderMap, wait: Duration) {
+    let wait_ms = wait.as_millis().max(1);
+    insert(headers, "retry-after-ms", &wait_ms.to_string());
+    insert(headers, "retry-after", &wait_ms.div_ceil(1_000).to_string());
+}
+
+/// What of a request's own text a message may repeat.
+pub(super) fn excerpt(text: &str) -> String {
+    text.chars().take(ECHO_CHARS_MAX).collect()
+}

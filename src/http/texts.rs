@@ -1,0 +1,47 @@
+//! Routes that only show something: the models, the metrics and the API's description.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::body::Bytes;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use serde_json::json;
+
+use super::{App, PathDialect, respond};
+
+/// Prometheus text format.
+const PROMETHEUS: HeaderValue =
+    HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+
+pub(super) async fn models(
+    State(app): State<Arc<App>>,
+    path: PathDialect,
+    request: Request,
+) -> Response {
+    let path = path.as_ref().map(|path| path.0.as_str());
+    if let Err(fault) = app.dialect(path, request.headers()) {
+        return respond::refuse(app.config.dialect, &fault);
+    }
+    let models = app.service.models();
+    let entry = |model: &crate::service::ModelEntry| {
+        json!({
+            "name": model.name,
+            "description": model.description,
+            "release_date": model.release_date,
+        })
+    };
+    let models: Vec<serde_json::Value> = models.iter().map(entry).collect();
+    respond::json(StatusCode::OK, json!({"models": models}).to_string())
+}
+
+pub(super) async fn metrics(State(app): State<Arc<App>>) -> Response {
+    let mut response = Response::new(app.service.metrics().into());
+    response.headers_mut().insert(header::CONTENT_TYPE, PROMETHEUS);
+    response
+}
+
+pub(super) async fn openapi() -> Response {
+    static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| crate::openapi::document().into());
+    respond::json(StatusCode::OK, DOCUMENT.clone())
+}

@@ -1,0 +1,238 @@
+//! The API's own description: an `OpenAPI` 3.1 document of every route.
+//!
+//! It is plain data beside the code that it describes: exact enough that a fuzzer which follows it is
+//! answered, and one which breaks it is refused.
+
+mod schemas;
+
+use serde_json::{Map, Value, json};
+
+use crate::dialect::TIMEOUT_MAX;
+
+/// The document as JSON text.
+pub fn document() -> String {
+    let document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "docket",
+            "description": "Typed questions about a state in, calibrated probabilities out.",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": {"name": "MIT OR Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{}, {"bearer": []}, {"key": []}],
+        "paths": paths(),
+        "components": {
+            "schemas": schemas::all(),
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+            },
+        },
+    });
+    document.to_string()
+}
+
+fn paths() -> Value {
+    let decide = |id: &str| {
+        let answered = response("The answers", "Decided", &cost_headers());
+        let summary = "Answers questions about a state";
+        json!({"post": post(id, summary, "Decision", &answered)})
+    };
+    let prewarm = |id: &str| {
+        let answered = response("What was read", "Prewarmed", &cost_headers());
+        let summary = "Reads a state before its questions come";
+        json!({"post": post(id, summary, "Prewarm", &answered)})
+    };
+    json!({
+        "/v1/systemone": decide("systemone"),
+        "/v1/decide": decide("decide"),
+        "/v1/prewarm": prewarm("prewarm"),
+        "/prewarm": prewarm("prewarm_short"),
+        "/v1/models": {"get": {
+            "operationId": "models",
+            "summary": "Lists the served models",
+            "parameters": [dialect()],
+            "responses": with_failures(
+                json!({"200": response("The models", "Models", &json!({}))}), &[400, 401, 500]),
+        }},
+        "/health": {"get": health()},
+        "/metrics": {"get": {
+            "operationId": "metrics",
+            "summary": "Metrics in Prometheus text format",
+            "responses": with_failures(json!({"200": text("The metrics")}), &[401, 500]),
+        }},
+        "/openapi.json": {"get": {
+            "operationId": "openapi",
+            "summary": "This document",
+            "security": [{}],
+            "responses": {"200": {
+                "description": "The document",
+                "headers": request_id(),
+                "content": {"application/json": {"schema": {"type": "object"}}},
+            }},
+        }},
+    })
+}
+
+fn post(id: &str, summary: &str, schema: &str, answered: &Value) -> Value {
+    let statuses = [400, 401, 408, 413, 415, 422, 429, 500, 503, 504];
+    json!({
+        "operationId": id,
+        "summary": summary,
+        "parameters": [
+            header("x-docket-priority", "The lane, where the body names none",
+                   &json!({"$ref": "#/components/schemas/Lane"})),
+            header("x-docket-timeout-ms", "Deadline from the first byte, where the body sets none",
+                   &json!({"type": "integer", "minimum": 1, "maximum": timeout_ms_max()})),
+            header("x-docket-salt", "Part of the caller's own salt of segment keys",
+                   &json!({"type": "string", "maxLength": 256, "pattern": "^[!-~]*$"})),
+            dialect(),
+        ],
+        "requestBody": {
+            "required": true,
+            "description": "May be compressed: Content-Encoding gzip or zstd.",
+            "content": {"application/json": {"schema": reference(schema)}},
+        },
+        "responses": with_failures(json!({"200": answered}), &statuses),
+    })
+}
+
+/// The default of `--timeout-max`, in milliseconds.
+fn timeout_ms_max() -> u64 {
+    u64::try_from(TIMEOUT_MAX.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn health() -> Value {
+    json!({
+        "operationId": "health",
+        "summary": "Liveness, and readiness with ready=1",
+        "security": [{}, {"bearer": []}, {"key": []}],
+        "parameters": [{
+            "name": "ready", "in": "query", "required": false,
+            "description": "1 or true asks whether decisions are taken now",
+            "schema": {"type": "string"},
+        }],
+        "responses": {
+            "200": response("It is", "Health", &json!({})),
+            "500": failure(500),
+            "503": response("It is not", "Health", &json!({})),
+        },
+    })
+}
+
+fn dialect() -> Value {
+    let schema = json!({"type": "string", "enum": ["systemone"]});
+    header("x-docket-dialect", "The wire format", &schema)
+}
+
+fn header(name: &str, description: &str, schema: &Value) -> Value {
+    json!({
+        "name": name, "in": "header", "required": false,
+        "description": description, "schema": schema,
+    })
+}
+
+fn reference(schema: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{schema}")})
+}
+
+fn request_id() -> Value {
+    json!({"x-typesafe-request-id": {
+        "description": "The id of the request: the client's x-request-id or a fresh one",
+        "schema": {"type": "string"},
+    }})
+}
+
+/// Response headers with costs, as plain decimals.
+fn cost_headers() -> Value {
+    let entry = |(name, pattern, description): (&str, &str, &str)| {
+        let schema = json!({"type": "string", "pattern": pattern});
+        (name.to_owned(), json!({"description": description, "schema": schema}))
+    };
+    let decimal = "^[0-9]+\\.[0-9]$";
+    let count = "^[0-9]+$";
+    let headers: Map<String, Value> = [
+        ("x-docket-queue-ms", decimal, "Waited for work on it to start and for its step"),
+        ("x-docket-state-ms", decimal, "Waited for its state to be resident"),
+        ("x-docket-engine-ms", decimal, "The step that read it"),
+        ("x-docket-total-ms", decimal, "First byte in to the response's encoding"),
+        ("x-docket-computed-tokens", count, "Tokens computed on its account"),
+        ("x-docket-cached-tokens", count, "Tokens found resident or already being read"),
+        ("x-docket-lane", "^[a-z]+$", "The lane it was served in"),
+        ("x-docket-wait-behind", "^registration$", "What it waited behind"),
+        ("x-docket-ignored", "^\\[.*\\]$", "Fields that were not understood, as a JSON array"),
+        ("server-timing", "total;dur=", "The same times by the standard's form"),
+    ]
+    .into_iter()
+    .map(entry)
+    .collect();
+    Value::Object(headers)
+}
+
+fn response(description: &str, schema: &str, headers: &Value) -> Value {
+    let mut all = request_id();
+    if let (Some(all), Some(more)) = (all.as_object_mut(), headers.as_object()) {
+        all.extend(more.clone());
+    }
+    json!({
+        "description": description,
+        "headers": all,
+        "content": {"application/json": {"schema": reference(schema)}},
+    })
+}
+
+fn text(description: &str) -> Value {
+    json!({
+        "description": description,
+        "headers": request_id(),
+        "content": {"text/plain": {"schema": {"type": "string"}}},
+    })
+}
+
+fn with_failures(mut responses: Value, statuses: &[u16]) -> Value {
+    for status in statuses {
+        responses[status.to_string()] = failure(*status);
+    }
+    responses
+}
+
+fn failure(status: u16) -> Value {
+    let (description, schema) = match status {
+        400 => ("The engine or a header cannot do it", "Failure"),
+        401 => ("No key, or an unknown one", "Failure"),
+        408 => ("The body did not arrive in time", "Failure"),
+        413 => ("The body is too large", "Failure"),
+        415 => ("The body's type or encoding is not supported", "Failure"),
+        422 => ("The body is faulty; every fault is listed", "Invalid"),
+        429 => ("Too much waits; come back after Retry-After", "Failure"),
+        503 => ("Not now; come back", "Failure"),
+        504 => ("Not answered within the deadline", "Failure"),
+        _ => ("Our own fault", "Failure"),
+    };
+    response(description, schema, &json!({}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reference_is_defined() {
+        let text = document();
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        let references: Vec<&str> = text
+            .split("#/components/schemas/")
+            .skip(1)
+            .map(|rest| rest.split('"').next().unwrap())
+            .collect();
+        assert!(references.len() > 20);
+        for name in &references {
+            assert!(schemas.contains_key(*name), "{name}");
+        }
+        for name in schemas.keys() {
+            assert!(references.contains(&name.as_str()), "{name} is not used");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The layouts by name. Their wording is ours; which one a model gets is measured
+//! (docs/BENCHMARKS.md), so the losers stay here for the next model.
+
+use super::{Closings, LabelStyle, Layout, LevelStyle, NoulStyle, examples};
+use crate::prompt::options::Keys;
+
+const SHORT: Closings = Closings {
+    choice: "Reply with the letter of the option that fits best.",
+    score_up: "The levels go from lowest to highest. Reply with the letter of the level that fits best.",
+    score_down: "The levels go from highest to lowest. Reply with the letter of the level that fits best.",
+    noul: "Reply with the letter of the right answer.",
+    words: "Reply with one word: {first} or {second}.",
+};
+
+const STRICT: Closings = Closings {
+    choice: "Which letter is right? Write that letter and nothing else.",
+    score_up: "From lowest to highest: which letter is right? Write that letter and nothing else.",
+    score_down: "From highest to lowest: which letter is right? Write that letter and nothing else.",
+    noul: "Which letter is right? Write that letter and nothing else.",
+    words: "Write {first} or {second} and nothing else.",
+};
+
+/// The state as it is, then the question.
+pub const BARE: Layout = Layout {
+    id: "bare",
+    system: None,
+    examples: &[],
+    state_header: "",
+    mark: "\n\nQuestion:",
+    options_lead: "\n",
+    label_style: LabelStyle::Dot,
+    keys: Keys::WhereNeeded,
+    levels: LevelStyle::Plain,
+    noul: NoulStyle::Letters { yes_first: false },
+    closing_lead: "\n\n",
+    closings: SHORT,
+    prefill: "",
+};
+
+/// `bare` with yes as the first letter.
+pub const BARE_YES: Layout =
+    Layout { id: "bare-yes", noul: NoulStyle::Letters { yes_first: true }, ..BARE };
+
+/// `bare` with the option's key beside its description, and numbers before levels.
+pub const BARE_KEYS: Layout =
+    Layout { id: "bare-keys", keys: Keys::Beside, levels: LevelStyle::Numbered, ..BARE };
+
+/// A rule instead of a word before the question.
+pub const RULE: Layout = Layout { id: "rule", mark: "\n\n---\n-", ..BARE };
+
+/// Every part under its name.
+pub const HEADERS: Layout = Layout {
+    id: "headers",
+    state_header: "State:\n",
+    options_lead: "\n\nOptions:\n",
+    closings: STRICT,
+    ..BARE
+};
+
+/// `headers`, with labels in brackets.
+pub const BRACKETS: Layout = Layout { id: "brackets", label_style: LabelStyle::Bracket, ..HEADERS };
+
+/// `headers`, the answer begun for the model.
+pub const PREFILL: Layout = Layout { id: "prefill", prefill: "Answer:", ..HEADERS };
+
+/// `headers` after six worked examples.
+pub const EXAMPLES: Layout = Layout { id: "examples", examples: &examples::SIX, ..HEADERS };
+
+/// `bare`, nouls answered by words.
+pub const WORDS: Layout = Layout {
+    id: "words",
+    noul: NoulStyle::Words { yes_first: true, words: ["no", "yes"] },
+    ..BARE
+};
+
+/// `examples`, nouls answered by words.
+pub const EXAMPLES_WORDS: Layout = Layout {
+    id: "examples-words",
+    noul: NoulStyle::Words { yes_first: true, words: ["no", "yes"] },
+    ..EXAMPLES
+};
+
+/// `bare` under a system turn that says what is going on.
+pub const SYSTEM: Layout = Layout {
+    id: "system",
+    system: Some("You sort texts. Read the text, then pick exactly one of the answers offered."),
+    ..BARE
+};
+
+/// All layouts.
+pub const LAYOUTS: [&Layout; 11] = [
+    &BARE,
+    &BARE_YES,
+    &BARE_KEYS,
+    &RULE,
+    &HEADERS,
+    &BRACKETS,
+    &PREFILL,
+    &EXAMPLES,
+    &WORDS,
+    &EXAMPLES_WORDS,
+    &SYSTEM,
+];

@@ -1,0 +1,233 @@
+//! A model's own tokenizer, built from its files.
+//!
+//! Token ids are llama.cpp's for GGUF vocabularies (`tests/tokens` has the vectors) and Hugging
+//! Face's for a `tokenizer.json`. Text is always plain: a control token that somebody types is
+//! tokenised as the characters it is made of, and control ids come from [`TextTokenizer::controls`]
+//! only.
+
+mod bytelevel;
+mod json;
+mod literals;
+mod pieces;
+mod pre;
+mod sentencepiece;
+
+use std::path::Path;
+
+use tokenizers::Tokenizer;
+
+use self::bytelevel::ByteLevel;
+use self::literals::{Fragment, Literals};
+use self::pieces::Pieces;
+use self::sentencepiece::Sentencepiece;
+use super::TextTokenizer;
+use crate::files::{FilesError, GgufVocabulary, ModelFiles, TokenizerSource};
+
+/// `tokenizer.ggml.token_type` of the unknown token.
+const UNKNOWN: i32 = 2;
+/// Of control tokens.
+const CONTROL: i32 = 3;
+/// Of tokens that are matched literally in text before anything else.
+const USER_DEFINED: i32 = 4;
+
+/// Texts that are control tokens whatever type a file gives them, as in llama.cpp
+/// (`llama-vocab.cpp`: end of turn, end of message, fill in the middle).
+const CONTROL_TEXTS: [&str; 58] = [
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|flush|>",
+    "<|calls|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "</s>",
+    "<|eom_id|>",
+    "<EOT>",
+    "_<EOT>",
+    "[EOT]",
+    "[EOS]",
+    "<end_of_utterance>",
+    "<eos>",
+    "<turn|>",
+    "<|tool_response>",
+    "<｜end▁of▁sentence｜>",
+    "[e~[",
+    "<|fim_prefix|>",
+    "<fim-prefix>",
+    "<fim_prefix>",
+    "<｜fim▁begin｜>",
+    "<PRE>",
+    "▁<PRE>",
+    "<|code_prefix|>",
+    "<|prefix|>",
+    "<|fim_suffix|>",
+    "<fim-suffix>",
+    "<fim_suffix>",
+    "<｜fim▁hole｜>",
+    "<SUF>",
+    "▁<SUF>",
+    "<|code_suffix|>",
+    "<|suffix|>",
+    "<|fim_middle|>",
+    "<fim-middle>",
+    "<fim_middle>",
+    "<｜fim▁end｜>",
+    "<MID>",
+    "▁<MID>",
+    "<|code_middle|>",
+    "<|middle|>",
+    "<|fim_pad|>",
+    "<fim-pad>",
+    "<fim_pad>",
+    "<PAD>",
+    "[PAD]",
+    "<|fim_repo|>",
+    "<|repo_name|>",
+    "<fim-repo>",
+    "<REPO>",
+    "<reponame>",
+    "<|file_sep|>",
+    "<|im_start|>",
+];
+
+/// A tokenizer of one of the supported kinds.
+#[derive(Debug)]
+pub struct ModelTokenizer {
+    encoder: Encoder,
+    literals: Literals,
+    controls: Vec<(String, u32)>,
+    pieces: Pieces,
+}
+
+/// The kinds.
+#[derive(Debug)]
+enum Encoder {
+    ByteLevel(ByteLevel),
+    Sentencepiece(Sentencepiece),
+    Json(Box<Tokenizer>),
+}
+
+impl ModelTokenizer {
+    /// Builds the tokenizer of an opened model.
+    ///
+    /// # Errors
+    /// [`FilesError`] when the vocabulary is damaged or of a kind that is not supported; an unknown
+    /// `tokenizer.ggml.pre` is refused by name, because any guess would change the tokens.
+    pub fn open(files: &ModelFiles) -> Result<Self, FilesError> {
+        Self::new(&files.path, &files.tokenizer)
+    }
+
+    /// Builds a tokenizer; `path` is for errors.
+    ///
+    /// # Errors
+    /// As [`ModelTokenizer::open`].
+    pub fn new(path: &Path, source: &TokenizerSource) -> Result<Self, FilesError> {
+        match source {
+            TokenizerSource::Json(path) => json::open(path),
+            TokenizerSource::Gguf(vocabulary) => from_gguf(path, vocabulary),
+        }
+    }
+
+    fn encode_fragment(&self, text: &str, is_first: bool, ids: &mut Vec<u32>) {
+        match &self.encoder {
+            Encoder::ByteLevel(encoder) => encoder.encode(text, ids),
+            Encoder::Sentencepiece(encoder) => encoder.encode(text, is_first, ids),
+            Encoder::Json(encoder) => ids.extend(json::encode(encoder, text)),
+        }
+    }
+}
+
+impl TextTokenizer for ModelTokenizer {
+    fn encode(&self, text: &str) -> Vec<u32> {
+        let mut ids = Vec::new();
+        let mut is_first = true;
+        for fragment in self.literals.split(text) {
+            match fragment {
+                Fragment::Text(text) => self.encode_fragment(text, is_first, &mut ids),
+                Fragment::Token(id) => ids.push(id),
+            }
+            // A literal token starts afresh: sentencepiece puts its space after it.
+            is_first = matches!(fragment, Fragment::Token(_));
+        }
+        ids
+    }
+
+    fn controls(&self) -> &[(String, u32)] {
+        &self.controls
+    }
+
+    fn decode(&self, ids: &[u32]) -> Vec<u8> {
+        ids.iter().flat_map(|id| self.pieces.get(*id)).copied().collect()
+    }
+
+    fn vocab_size(&self) -> usize {
+        self.pieces.len()
+    }
+}
+
+fn from_gguf(path: &Path, vocabulary: &GgufVocabulary) -> Result<ModelTokenizer, FilesError> {
+    let tokens = typed_tokens(vocabulary);
+    let (encoder, pieces) = match vocabulary.model.as_str() {
+        "gpt2" => {
+            let encoder = ByteLevel::new(path, vocabulary, &tokens)?;
+            (Encoder::ByteLevel(encoder), Pieces::new(&tokens, bytelevel::piece))
+        }
+        "llama" => {
+            let encoder = Sentencepiece::new(path, vocabulary, &tokens)?;
+            (Encoder::Sentencepiece(encoder), Pieces::new(&tokens, sentencepiece::piece))
+        }
+        other => {
+            let message = format!(
+                "the tokenizer {other} is not supported; supported are gpt2 (byte-level BPE) and \
+                 llama (sentencepiece)"
+            );
+            return Err(FilesError::unsupported(path, message));
+        }
+    };
+    let of_type = |kind: i32| tokens.iter().filter(move |token| token.kind == kind);
+    let literals = Literals::new(of_type(USER_DEFINED).map(|token| (token.text, token.id)));
+    let literals = literals.map_err(|error| FilesError::format(path, error))?;
+    let controls = of_type(CONTROL).map(|token| (token.text.to_owned(), token.id)).collect();
+    Ok(ModelTokenizer { encoder, literals, controls: longest_first(controls), pieces })
+}
+
+/// One entry of a vocabulary.
+#[derive(Debug, Clone, Copy)]
+struct Token<'a> {
+    text: &'a str,
+    id: u32,
+    kind: i32,
+}
+
+impl Token<'_> {
+    /// Whether user text may become this token.
+    fn is_plain(&self) -> bool {
+        self.kind != CONTROL && self.kind != UNKNOWN && !self.text.is_empty()
+    }
+
+    /// Whether its text is to be taken as it is.
+    fn is_literal(&self) -> bool {
+        self.kind == CONTROL || self.kind == USER_DEFINED || self.kind == UNKNOWN
+    }
+}
+
+fn typed_tokens(vocabulary: &GgufVocabulary) -> Vec<Token<'_>> {
+    let typed = vocabulary.tokens.iter().zip(&vocabulary.types);
+    (0_u32..)
+        .zip(typed)
+        .map(|(id, (text, kind))| {
+            let kind = if CONTROL_TEXTS.contains(&text.as_str()) { CONTROL } else { *kind };
+            Token { text, id, kind }
+        })
+        .collect()
+}
+
+fn longest_first(mut controls: Vec<(String, u32)>) -> Vec<(String, u32)> {
+    controls.sort_by(|left, right| {
+        right.0.len().cmp(&left.0.len()).then_with(|| left.0.cmp(&right.0))
+    });
+    controls
+}

@@ -1,0 +1,129 @@
+//! `tokenizer.json` files, through the tokenizers crate.
+//!
+//! The file is changed before the crate sees it: special tokens are taken out (user text must not
+//! match them), and with them the post-processor, truncation and padding (nothing may be added to or
+//! cut from a text).
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use serde_json::Value;
+use tokenizers::Tokenizer;
+
+use super::literals::Literals;
+use super::pieces::Pieces;
+use super::{
+    CONTROL, CONTROL_TEXTS, Encoder, ModelTokenizer, Token, USER_DEFINED, bytelevel, longest_first,
+    sentencepiece,
+};
+use crate::files::FilesError;
+
+/// Largest file that is read (gemma's has 33 MB).
+const BYTES_MAX: u64 = 256 << 20;
+/// Characters that hardly any vocabulary has, encoded once at start: what a tokenizer does with
+/// unknown characters must be known then.
+const TRIAL: &str = "a \u{10FFFD}\u{0}\u{E000}\n";
+
+/// Reads a `tokenizer.json`.
+pub(super) fn open(path: &Path) -> Result<ModelTokenizer, FilesError> {
+    let io = |error| FilesError::io(path, error);
+    let size = std::fs::metadata(path).map_err(io)?.len();
+    if size > BYTES_MAX {
+        let message = format!("{size} bytes; a tokenizer.json may have {BYTES_MAX}");
+        return Err(FilesError::format(path, message));
+    }
+    let text = std::fs::read_to_string(path).map_err(io)?;
+    build(&text).map_err(|message| FilesError::format(path, message))
+}
+
+fn build(text: &str) -> Result<ModelTokenizer, String> {
+    let mut root: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    require_bpe(&root)?;
+    for key in ["post_processor", "truncation", "padding"] {
+        root[key] = Value::Null;
+    }
+    let style = format!("{}{}", root["decoder"], root["pre_tokenizer"]);
+    let piece =
+        if style.contains("\"ByteLevel\"") { bytelevel::piece } else { sentencepiece::piece };
+    let entries = entries(&root)?;
+    let tokens: Vec<_> =
+        entries.iter().map(|(id, (text, kind))| Token { text, id: *id, kind: *kind }).collect();
+    let pieces = Pieces::new(&tokens, piece);
+    let controls: Vec<_> = tokens
+        .iter()
+        .filter(|token| token.kind == CONTROL)
+        .map(|token| (token.text.to_owned(), token.id))
+        .collect();
+    remove_controls(&mut root, &controls)?;
+    let changed = serde_json::to_vec(&root).map_err(|error| error.to_string())?;
+    let tokenizer = Tokenizer::from_bytes(changed).map_err(|error| error.to_string())?;
+    tokenizer
+        .encode_fast(TRIAL, false)
+        .map_err(|error| format!("the tokenizer cannot encode {TRIAL:?}: {error}"))?;
+    Ok(ModelTokenizer {
+        encoder: Encoder::Json(Box::new(tokenizer)),
+        literals: Literals::default(),
+        controls: longest_first(controls),
+        pieces,
+    })
+}
+
+/// Other models (unigram, word pieces) belong to none of the supported decoders.
+fn require_bpe(root: &Value) -> Result<(), String> {
+    let model = &root["model"];
+    let name = model["type"].as_str().unwrap_or("of no type");
+    if name == "BPE" || (model["type"].is_null() && model["merges"].is_array()) {
+        return Ok(());
+    }
+    Err(format!("the tokenizer model {name} is not supported; supported is BPE"))
+}
+
+/// All tokens by id: those of the model, and the added ones, which win.
+fn entries(root: &Value) -> Result<BTreeMap<u32, (String, i32)>, String> {
+    let id = |value: &Value| {
+        let id = value.as_u64().and_then(|id| u32::try_from(id).ok());
+        id.filter(|id| *id < 1 << 24).ok_or_else(|| format!("the token id {value} is not believable"))
+    };
+    let mut entries = BTreeMap::new();
+    for (text, value) in root["model"]["vocab"].as_object().into_iter().flatten() {
+        entries.insert(id(value)?, (text.clone(), 1));
+    }
+    for token in root["added_tokens"].as_array().into_iter().flatten() {
+        let text = token["content"].as_str().unwrap_or_default().to_owned();
+        let is_control = token["special"] == true || CONTROL_TEXTS.contains(&text.as_str());
+        let kind = if is_control { CONTROL } else { USER_DEFINED };
+        entries.insert(id(&token["id"])?, (text, kind));
+    }
+    Ok(entries)
+}
+
+/// Takes control tokens out of everything that could match or make them.
+fn remove_controls(root: &mut Value, controls: &[(String, u32)]) -> Result<(), String> {
+    let texts: HashSet<&str> = controls.iter().map(|(text, _)| text.as_str()).collect();
+    if let Some(added) = root["added_tokens"].as_array_mut() {
+        added.retain(|token| !texts.contains(token["content"].as_str().unwrap_or_default()));
+    }
+    let unknown = root["model"]["unk_token"].as_str().map(str::to_owned);
+    let Some(merges) = root["model"]["merges"].as_array_mut() else {
+        return Err("the tokenizer has no merges".to_owned());
+    };
+    let keeps = |text: &str| !texts.contains(text);
+    merges.retain(|merge| {
+        let parts: Vec<&str> = match merge {
+            Value::String(line) => line.splitn(2, ' ').collect(),
+            _ => merge.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
+        };
+        keeps(&parts.concat()) && parts.iter().all(|part| keeps(part))
+    });
+    if let Some(vocab) = root["model"]["vocab"].as_object_mut() {
+        vocab.retain(|text, _| keeps(text) || unknown.as_deref() == Some(text));
+    }
+    Ok(())
+}
+
+/// The ids of plain text.
+#[expect(clippy::expect_used, reason = "the one way to fail, an unknown character, was tried")]
+pub(super) fn encode(tokenizer: &Tokenizer, text: &str) -> Vec<u32> {
+    let encoding = tokenizer.encode_fast(text, false).expect("the tokenizer was tried at start");
+    encoding.get_ids().to_vec()
+}

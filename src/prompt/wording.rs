@@ -1,0 +1,121 @@
+//! A question as text: instructions, options in displayed order, closing line.
+//!
+//! The text depends on the question and the order alone: neither on its id, nor on the state, nor on
+//! other questions.
+
+use std::borrow::Cow;
+
+use super::layout::{Example, ExampleKind, Layout, LevelStyle, NoulStyle};
+use super::options::{meaning, shown_texts};
+use super::state::compact_text;
+use crate::json::Json;
+use crate::question::{ChoiceOption, Kind, Question, Shown};
+
+/// The text of a question in one order. It begins with neither a space nor a line break.
+///
+/// * `codes`: the labels; option `shown.options[i]` gets code `i` (they begin again where there are
+///   more options than codes).
+pub fn question_text(
+    layout: &Layout,
+    question: &Question,
+    shown: &Shown,
+    codes: &[String],
+) -> String {
+    let mut text = instructions(question).into_owned();
+    if let (NoulStyle::Words { words, .. }, Kind::Noul { .. }) = (layout.noul, &question.kind) {
+        push_meanings(&mut text, &question.kind, shown);
+        text.push_str(layout.closing_lead);
+        text.push_str(&words_closing(layout, words, shown));
+        return text;
+    }
+    let texts = shown_texts(&question.kind, layout.keys);
+    text.push_str(layout.options_lead);
+    for (index, (&option, code)) in shown.options.iter().zip(codes.iter().cycle()).enumerate() {
+        text.push_str(if index == 0 { "" } else { "\n" });
+        let shown_text = option_text(layout, &question.kind, option, &texts[option]);
+        text.push_str(&layout.label_style.line(code, &shown_text));
+    }
+    text.push_str(layout.closing_lead);
+    text.push_str(closing(layout, &question.kind, shown));
+    text
+}
+
+/// The order in which a question is shown first: the request's; for a noul the layout's.
+pub fn first_order(layout: &Layout, kind: &Kind) -> Shown {
+    let mut options: Vec<usize> = (0..kind.options()).collect();
+    if matches!(kind, Kind::Noul { .. }) && layout.noul.yes_first() {
+        options.reverse();
+    }
+    Shown { options }
+}
+
+/// A worked example as a question.
+pub fn example_question(example: &Example) -> Question {
+    let string = |text: &&str| Json::String((*text).to_owned());
+    let kind = match example.kind {
+        ExampleKind::Noul => Kind::Noul { when_true: None, when_false: None },
+        ExampleKind::Choice(options) => Kind::Choice {
+            options: options
+                .iter()
+                .map(|key| ChoiceOption { key: (*key).to_owned(), description: None })
+                .collect(),
+        },
+        ExampleKind::Score(levels) => Kind::Score { levels: levels.iter().map(string).collect() },
+    };
+    let instructions = Some(string(&example.instructions));
+    Question { id: String::new(), kind, instructions, samples: None }
+}
+
+/// The question in words, trimmed; where it is absent or blank, a default of its kind.
+fn instructions(question: &Question) -> Cow<'_, str> {
+    let given = question.instructions.as_ref().filter(|json| **json != Json::Null);
+    match given.map(compact_text) {
+        Some(Cow::Borrowed(text)) if !text.trim().is_empty() => Cow::Borrowed(text.trim()),
+        Some(Cow::Owned(text)) => Cow::Owned(text),
+        Some(Cow::Borrowed(_)) | None => Cow::Borrowed(default_instructions(&question.kind)),
+    }
+}
+
+fn default_instructions(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Noul { .. } => "Does this hold?",
+        Kind::Choice { .. } => "Which of these describes it best?",
+        Kind::Score { .. } => "Where on this scale does it belong?",
+    }
+}
+
+fn option_text<'a>(layout: &Layout, kind: &Kind, option: usize, text: &'a str) -> Cow<'a, str> {
+    match (kind, layout.levels) {
+        (Kind::Score { .. }, LevelStyle::Numbered) => Cow::Owned(format!("{option}: {text}")),
+        (Kind::Noul { .. } | Kind::Choice { .. }, LevelStyle::Numbered)
+        | (_, LevelStyle::Plain) => Cow::Borrowed(text),
+    }
+}
+
+fn closing(layout: &Layout, kind: &Kind, shown: &Shown) -> &'static str {
+    match kind {
+        Kind::Noul { .. } => layout.closings.noul,
+        Kind::Choice { .. } => layout.closings.choice,
+        Kind::Score { .. } if shown.options.first() > shown.options.last() => {
+            layout.closings.score_down
+        }
+        Kind::Score { .. } => layout.closings.score_up,
+    }
+}
+
+fn words_closing(layout: &Layout, words: [&str; 2], shown: &Shown) -> String {
+    let word = |position: usize| words[shown.options[position]];
+    layout.closings.words.replace("{first}", word(0)).replace("{second}", word(1))
+}
+
+/// What yes and no mean, in displayed order, where the request says so.
+fn push_meanings(text: &mut String, kind: &Kind, shown: &Shown) {
+    let Kind::Noul { when_true, when_false } = kind else { return };
+    let sides = [("No", when_false), ("Yes", when_true)];
+    for &option in &shown.options {
+        let (name, criterion) = sides[option];
+        if let Some(meaning) = meaning(criterion.as_ref()) {
+            text.push_str(&["\n", name, " means: ", &meaning].concat());
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Wiring: weights, engine, actors, router, and the order in which all of it stops.
+
+mod model;
+pub mod serving;
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use thiserror::Error;
+use tokio::net::TcpListener;
+
+use crate::config::{Config, SamplesDefault};
+use crate::decide::{Decider, Limits};
+use crate::dialect::{Dialect, RequestLimits};
+use crate::files::FilesError;
+use crate::http::serve::ServeConfig;
+use crate::http::{ApiKeyError, AuthConfig, HttpConfig};
+use crate::prompt::PromptError;
+use crate::service::Service;
+use model::Loaded;
+use serving::Serving;
+
+/// How often old values of the metrics are folded together.
+const METRICS_UPKEEP: Duration = Duration::from_secs(5);
+
+/// Buckets of the metrics in seconds: fine where a decision spends its time.
+const SECONDS_BUCKETS: [f64; 20] = [
+    0.001, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 7.5,
+    10.0, 20.0, 40.0, 80.0,
+];
+
+/// Buckets of the metrics that count tokens and rows of a step.
+const COUNT_BUCKETS: [f64; 11] =
+    [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
+
+/// Why the server does not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The model's files cannot be used.
+    #[error(transparent)]
+    Files(#[from] FilesError),
+    /// The engine cannot hold the model.
+    #[error("the model does not load: {0}")]
+    Engine(String),
+    /// No prompts can be made for the model.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+    /// A setting that only the model could refuse.
+    #[error("{flag}: {message}")]
+    Setting {
+        /// The flag.
+        flag: &'static str,
+        /// Value and limit.
+        message: String,
+    },
+    /// The actors do not start.
+    #[error(transparent)]
+    Actors(#[from] actors::StartError),
+    /// A key cannot be used.
+    #[error("--api-key: {0}")]
+    ApiKey(#[from] ApiKeyError),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Host and port.
+        address: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The system gave no thread, signal or random numbers.
+    #[error("the system refuses: {0}")]
+    System(String),
+}
+
+/// Serves the model at `path` (none for the fake engine) until `shutdown` is done, then finishes
+/// what was admitted.
+///
+/// # Errors
+/// [`StartError`]; nothing is left running then.
+pub async fn serve(
+    config: &Config,
+    path: Option<PathBuf>,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), StartError> {
+    let metrics = recorder()?;
+    let address = (config.http.host.as_str(), config.http.port);
+    let listen = |source| StartError::Listen {
+        address: format!("{}:{}", config.http.host, config.http.port),
+        source,
+    };
+    let listener = TcpListener::bind(address).await.map_err(listen)?;
+    let loaded = load(config, path.as_deref())?;
+    let serving = Arc::new(assemble(config, loaded, metrics).await?);
+    let router = crate::http::router(Arc::clone(&serving) as Arc<dyn Service>, http(config)?);
+    let local = listener.local_addr().map_err(listen)?;
+    tracing::info!("listening on http://{local}");
+    let limits = ServeConfig {
+        connections_max: config.http.connections_max as usize,
+        grace: config.http.drain_timeout + Duration::from_secs(1),
+        ..ServeConfig::default()
+    };
+    stop_in_order(listener, router, limits, &serving, shutdown).await;
+    Ok(())
+}
+
+/// Runs the server loop until `shutdown`, then drains: no new decision is taken, admitted ones end,
+/// and only then are the connections closed.
+async fn stop_in_order(
+    listener: TcpListener,
+    router: axum::Router,
+    limits: ServeConfig,
+    serving: &Arc<Serving>,
+    shutdown: impl Future<Output = ()>,
+) {
+    let actors = serving.decider().actors().clone();
+    let drained = async {
+        shutdown.await;
+        tracing::info!("stopping: no new decisions, finishing what was admitted");
+    };
+    let (began, begun) = tokio::sync::oneshot::channel::<()>();
+    let drain = tokio::spawn(async move {
+        // An error means that the loop ended by itself; draining is right then too.
+        let _ = begun.await;
+        actors.drain().await
+    });
+    let shutdown = async {
+        drained.await;
+        // The receiver lives until the drain is over.
+        let _ = began.send(());
+    };
+    let cut = crate::http::serve::serve(listener, router, limits, shutdown).await;
+    match drain.await {
+        Ok(report) => tracing::info!(?report, cut, "stopped"),
+        Err(error) => tracing::error!(%error, "the drain failed"),
+    }
+}
+
+fn load(config: &Config, path: Option<&Path>) -> Result<Loaded, StartError> {
+    // Loading takes seconds and happens before anything is served.
+    tokio::task::block_in_place(|| model::load(config, path))
+}
+
+/// Starts the actors over the engine and joins everything that a decision needs.
+async fn assemble(
+    config: &Config,
+    loaded: Loaded,
+    metrics: PrometheusHandle,
+) -> Result<Serving, StartError> {
+    let Loaded { engine, prompter, facts, context_tokens } = loaded;
+    let handle = engine.start(model::actor_config(config)).await?;
+    let limits = Limits {
+        timeout: config.decision.timeout,
+        timeout_max: config.decision.timeout_max,
+        samples: match config.decision.samples {
+            SamplesDefault::Profile => None,
+            SamplesDefault::Count(count) => Some(count),
+        },
+        samples_max: config.decision.samples_max,
+        context_tokens,
+    };
+    let mut secret = [0_u8; 32];
+    getrandom::fill(&mut secret).map_err(|error| StartError::System(error.to_string()))?;
+    let decider = Decider::new(Arc::new(prompter), handle, limits);
+    tokio::spawn(upkeep(metrics.clone()));
+    Ok(Serving::new(decider, facts, metrics, secret))
+}
+
+fn http(config: &Config) -> Result<HttpConfig, StartError> {
+    let keys: Vec<String> = config
+        .http
+        .api_keys
+        .iter()
+        .map(|key| format!("{}={}", key.tenant, key.secret.reveal()))
+        .collect();
+    Ok(HttpConfig {
+        dialect: Dialect::Systemone,
+        auth: AuthConfig::from_texts(&keys)?,
+        limits: RequestLimits {
+            questions_max: config.decision.questions_max as usize,
+            timeout_max: config.decision.timeout_max,
+        },
+        body_bytes_max: usize::try_from(config.http.body_limit_bytes).unwrap_or(usize::MAX),
+        ..HttpConfig::default()
+    })
+}
+
+/// Installs the metrics recorder, with buckets for all histograms.
+fn recorder() -> Result<PrometheusHandle, StartError> {
+    let refused = |error: metrics_exporter_prometheus::BuildError| {
+        StartError::System(format!("metrics recorder: {error}"))
+    };
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS_BUCKETS)
+        .and_then(|b| b.set_buckets_for_metric(Matcher::Prefix("docket_step_".to_owned()), &COUNT_BUCKETS))
+        .map_err(refused)?
+        .install_recorder()
+        .map_err(refused)?;
+    crate::telemetry::describe();
+    actors::observe::describe();
+    Ok(handle)
+}
+
+/// Keeps the histograms from growing while nobody scrapes.
+async fn upkeep(metrics: PrometheusHandle) {
+    let mut tick = tokio::time::interval(METRICS_UPKEEP);
+    loop {
+        tick.tick().await;
+        metrics.run_upkeep();
+    }
+}

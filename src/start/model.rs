@@ -1,0 +1,151 @@
+//! From a model's files to an engine and a prompter, by the kind of engine asked for.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::{Engine, Handle};
+use serde_json::json;
+
+use super::StartError;
+use super::serving::ModelFacts;
+use crate::config::{
+    BoundaryRegistration, Config, ContextLimit, EngineKind, FakeFault, FaultKind, KvBytes,
+    LayoutChoice,
+};
+use crate::engine::fake::{self, FakeEngine, FakeOptions};
+use crate::prompt::Prompter;
+use crate::prompt::layout::{self, Profile};
+use crate::prompt::tokens::bytes::ByteTokenizer;
+
+/// Share of the free memory that keys and values may take where no size is given.
+const KV_SHARE: u64 = 4;
+/// Bytes for keys and values where free memory cannot be read.
+const KV_BYTES_FALLBACK: u64 = 1 << 30;
+
+/// A model, ready to be put behind the actors.
+pub(super) struct Loaded {
+    pub(super) engine: AnyEngine,
+    pub(super) prompter: Prompter,
+    pub(super) facts: ModelFacts,
+    pub(super) context_tokens: u32,
+}
+
+/// The engines that this binary has.
+pub(super) enum AnyEngine {
+    Fake(FakeEngine),
+}
+
+impl AnyEngine {
+    /// Starts the actors over it.
+    pub(super) async fn start(self, config: actors::Config) -> Result<Handle, actors::StartError> {
+        match self {
+            Self::Fake(engine) => actors::start(Arc::new(engine), config).await,
+        }
+    }
+}
+
+/// Loads what `config` asks for.
+pub(super) fn load(config: &Config, path: Option<&Path>) -> Result<Loaded, StartError> {
+    match (config.engine.kind, path) {
+        (EngineKind::Fake, _) => fake(config),
+        (kind, Some(path)) => real(config, kind, path),
+        (_, None) => Err(StartError::Setting {
+            flag: "--model",
+            message: "this engine needs a model".to_owned(),
+        }),
+    }
+}
+
+/// The settings of the actors.
+pub(super) fn actor_config(config: &Config) -> actors::Config {
+    let scheduler = &config.scheduler;
+    let mut actors = actors::Config::default();
+    actors.scheduler.step_tokens_max = scheduler.step_tokens;
+    actors.scheduler.rows_max = scheduler.rows_max;
+    actors.scheduler.chunk_tokens = scheduler.chunk_tokens;
+    actors.scheduler.reads_max = scheduler.reads_max as usize;
+    actors.scheduler.drain_timeout = config.http.drain_timeout;
+    actors.cache.kv_bytes = match scheduler.kv_bytes {
+        KvBytes::Exactly(bytes) => bytes,
+        KvBytes::OfFreeMemory => free_bytes().map_or(KV_BYTES_FALLBACK, |free| free / KV_SHARE),
+    };
+    actors.registration.when = match scheduler.register_boundary {
+        BoundaryRegistration::After => actors::Register::After,
+        BoundaryRegistration::Off => actors::Register::Off,
+    };
+    actors
+}
+
+/// Free memory as the kernel sees it; `None` where it does not say.
+fn free_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+fn fake(config: &Config) -> Result<Loaded, StartError> {
+    let fake = &config.engine.fake;
+    let options = FakeOptions {
+        step: Duration::from_millis(fake.step_ms),
+        token: Duration::from_micros(fake.token_us),
+        fault: fault(&fake.fault),
+    };
+    let engine = FakeEngine::start(options).map_err(|e| StartError::System(e.to_string()))?;
+    let profile = profile(config, layout::profile_for("fake", None))?;
+    let prompter =
+        Prompter::new(Arc::new(ByteTokenizer::new()), &ByteTokenizer::facts(), profile, "fake")?;
+    let context_tokens = context(config, engine.caps().context_tokens)?;
+    let details = json!({ "engine": "fake", "layout": prompter.layout_id(), "profile": profile.name });
+    let facts = facts(config, "no model: answers from a hash, for tests", "", details);
+    Ok(Loaded { engine: AnyEngine::Fake(engine), prompter, facts, context_tokens })
+}
+
+fn fault(fault: &FakeFault) -> Option<fake::Fault> {
+    let FakeFault::At { kind, step } = *fault else { return None };
+    let kind = match kind {
+        FaultKind::Panic => fake::FaultKind::Panic,
+        FaultKind::Error => fake::FaultKind::Error,
+        FaultKind::Nan => fake::FaultKind::Nan,
+        FaultKind::Hang => fake::FaultKind::Hang,
+        FaultKind::Oom => fake::FaultKind::OutOfMemory,
+    };
+    Some(fake::Fault { kind, at: step })
+}
+
+/// The profile, with the layout that the operator asked for.
+fn profile(config: &Config, profile: Profile) -> Result<Profile, StartError> {
+    let LayoutChoice::Named(name) = &config.decision.layout else { return Ok(profile) };
+    let layout = layout::layout(name).ok_or_else(|| StartError::Setting {
+        flag: "--layout",
+        message: format!("{name:?} is none of {}", layout::names().join(", ")),
+    })?;
+    Ok(Profile { layout, ..profile })
+}
+
+/// The context that is served: the operator's, at most the model's.
+fn context(config: &Config, model_tokens: u32) -> Result<u32, StartError> {
+    match config.model.context {
+        ContextLimit::OfModel => Ok(model_tokens),
+        ContextLimit::Tokens(tokens) if tokens <= model_tokens => Ok(tokens),
+        ContextLimit::Tokens(tokens) => Err(StartError::Setting {
+            flag: "--context",
+            message: format!("{tokens} is more than the model's {model_tokens}"),
+        }),
+    }
+}
+
+fn facts(
+    config: &Config,
+    description: &str,
+    release_date: &str,
+    details: serde_json::Value,
+) -> ModelFacts {
+    ModelFacts {
+        served_names: config.model.served_names.clone(),
+        description: description.to_owned(),
+        release_date: release_date.to_owned(),
+        details,
+    }
+}

@@ -1,0 +1,240 @@
+//! The service behind HTTP, over the real parts: decisions, prewarm, health, models and metrics.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use actors::{EngineState, Lane, PrewarmSpec, ReadError, RejectReason};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use hmac::{Hmac, Mac as _};
+use metrics_exporter_prometheus::PrometheusHandle;
+use serde_json::json;
+use sha2::Sha256;
+
+use crate::decide::{Asker, Decider};
+use crate::error::DecideError;
+use crate::question::Decision;
+use crate::question::answer::Cost;
+use crate::service::{Arrival, Caller, Decided, Health, ModelEntry, Prewarm, Prewarmed, Service};
+
+/// What the served model is, for `/health` and `/v1/models`.
+#[derive(Debug, Clone)]
+pub struct ModelFacts {
+    /// Names under which it is served; at least one, the first is answered.
+    pub served_names: Vec<String>,
+    /// What it is, in a line.
+    pub description: String,
+    /// `YYYY-MM-DD`, or empty.
+    pub release_date: String,
+    /// More for operators: architecture, precision, memory, layout, limits.
+    pub details: serde_json::Value,
+}
+
+/// The decision server.
+pub struct Serving {
+    decider: Decider,
+    facts: ModelFacts,
+    metrics: PrometheusHandle,
+    /// Keys the tenants' salts; random at each start, since what it salts does not outlive the process.
+    secret: [u8; 32],
+    started: Instant,
+}
+
+impl fmt::Debug for Serving {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Serving").field("facts", &self.facts).finish_non_exhaustive()
+    }
+}
+
+impl Serving {
+    /// Joins the parts.
+    pub fn new(
+        decider: Decider,
+        facts: ModelFacts,
+        metrics: PrometheusHandle,
+        secret: [u8; 32],
+    ) -> Self {
+        Self { decider, facts, metrics, secret, started: Instant::now() }
+    }
+
+    /// The decisions' maker.
+    pub fn decider(&self) -> &Decider {
+        &self.decider
+    }
+
+    /// The salt of a caller's segments: the tenant's, with the caller's own hashed in. A caller can
+    /// narrow who shares with it, and never reach what belongs to another tenant.
+    fn salt(&self, caller: &Caller) -> [u8; 32] {
+        #[expect(clippy::expect_used, reason = "HMAC takes keys of every length")]
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret).expect("any key length");
+        mac.update(&(caller.tenant.0.len() as u64).to_le_bytes());
+        mac.update(caller.tenant.0.as_bytes());
+        mac.update(caller.salt.as_deref().unwrap_or_default().as_bytes());
+        mac.finalize().into_bytes().into()
+    }
+
+    fn asker(&self, caller: &Caller, arrival: Arrival) -> Asker {
+        let salt = self.salt(caller);
+        let since = tokio::time::Instant::from_std(arrival.at);
+        Asker { tenant: caller.tenant.clone(), salt, since }
+    }
+
+    async fn decided(
+        &self,
+        caller: Caller,
+        decision: Decision,
+        arrival: Arrival,
+    ) -> Result<Decided, DecideError> {
+        let made = self.decider.decide(self.asker(&caller, arrival), &decision).await?;
+        let open = made.decision;
+        Ok(Decided {
+            answers: made.answers,
+            cost: made.cost,
+            model: self.served_name().to_owned(),
+            served: Box::new(move || open.responded()),
+        })
+    }
+
+    async fn prewarmed(
+        &self,
+        caller: Caller,
+        request: Prewarm,
+        arrival: Arrival,
+    ) -> Result<Prewarmed, DecideError> {
+        let asker = self.asker(&caller, arrival);
+        let deadline = self.decider.deadline(asker.since, request.timeout);
+        let prefix = self.decider.prefix(&request.state, asker.salt).await?;
+        let lane = request.lane.unwrap_or(Lane::Batch);
+        let began = tokio::time::Instant::now();
+        let outcome = self
+            .decider
+            .actors()
+            .prewarm(PrewarmSpec {
+                tenant: asker.tenant,
+                prefix: prefix.prefix,
+                lane,
+                ttl: None,
+                wait: true,
+                deadline: Some(deadline),
+            })
+            .await?;
+        let computed = u64::from(outcome.prompt_tokens.saturating_sub(outcome.reused));
+        Ok(Prewarmed {
+            model: self.served_name().to_owned(),
+            prompt_tokens: u64::from(outcome.prompt_tokens),
+            reused: computed == 0,
+            stored: outcome.stored && computed > 0,
+            tier: if outcome.stored { "memory" } else { "off" },
+            cost: Cost {
+                lane,
+                input_tokens: u64::from(prefix.state_tokens),
+                prompt_tokens: u64::from(outcome.prompt_tokens),
+                computed_tokens: computed,
+                cached_tokens: u64::from(outcome.reused),
+                queue_wait: std::time::Duration::ZERO,
+                state_wait: began.elapsed(),
+                engine_wait: std::time::Duration::ZERO,
+                engine_time: std::time::Duration::ZERO,
+                behind_registration: false,
+                state_tokenisations: u32::from(prefix.tokenised),
+            },
+        })
+    }
+
+    fn engine_problem(&self) -> (Option<String>, Option<String>) {
+        let snapshot = self.decider.actors().snapshot();
+        match snapshot.load.engine {
+            EngineState::Dead(reason) => (Some(format!("engine dead: {reason}")), Some(reason)),
+            EngineState::Restarting => (Some("the scheduler is restarting".to_owned()), None),
+            EngineState::Ready | EngineState::Busy if snapshot.draining => {
+                (Some("draining".to_owned()), None)
+            }
+            EngineState::Ready | EngineState::Busy => (None, None),
+        }
+    }
+}
+
+impl Service for Serving {
+    fn decide(
+        &self,
+        caller: Caller,
+        decision: Decision,
+        arrival: Arrival,
+    ) -> BoxFuture<'_, Result<Decided, DecideError>> {
+        self.decided(caller, decision, arrival).boxed()
+    }
+
+    fn prewarm(
+        &self,
+        caller: Caller,
+        request: Prewarm,
+        arrival: Arrival,
+    ) -> BoxFuture<'_, Result<Prewarmed, DecideError>> {
+        self.prewarmed(caller, request, arrival).boxed()
+    }
+
+    fn models(&self) -> Vec<ModelEntry> {
+        let entry = |name: &String| ModelEntry {
+            name: name.clone(),
+            description: self.facts.description.clone(),
+            release_date: self.facts.release_date.clone(),
+        };
+        self.facts.served_names.iter().map(entry).collect()
+    }
+
+    fn served_name(&self) -> &str {
+        self.facts.served_names.first().map_or("docket", String::as_str)
+    }
+
+    fn health(&self) -> Health {
+        let (reason, dead) = self.engine_problem();
+        let snapshot = self.decider.actors().snapshot();
+        let load = &snapshot.load;
+        let mut waiting = serde_json::Map::new();
+        for lane in Lane::ALL {
+            waiting.insert(lane.to_string(), load.waiting_in(lane).into());
+        }
+        let details = json!({
+            "served_names": self.facts.served_names,
+            "model": self.facts.details,
+            "version": env!("CARGO_PKG_VERSION"),
+            "uptime_s": self.started.elapsed().as_secs(),
+            "engine": {
+                "epoch": load.epoch,
+                "steps": load.steps,
+                "last_progress_s": load.last_progress.elapsed().as_secs_f64(),
+                "tokens_per_second": load.tokens_per_second,
+                "computed_tokens": load.totals.computed_tokens,
+                "cached_tokens": load.totals.cached_tokens,
+                "failures": load.totals.step_failures,
+            },
+            "queue": {
+                "reads_waiting": waiting,
+                "reads_in_flight": load.reads_in_flight,
+                "tokens_waiting": load.tokens_waiting,
+                "decisions_open": load.decisions_open,
+            },
+            "residency": {
+                "budget_bytes": snapshot.residency.budget,
+                "used_bytes": snapshot.residency.used,
+                "reserved_bytes": snapshot.residency.reserved,
+                "pinned_bytes": snapshot.residency.pinned,
+                "segments": snapshot.residency.segments,
+                "evictions": snapshot.residency.evictions,
+            },
+            "state_boundary": {
+                "pending": snapshot.registration.pending,
+                "deferred": snapshot.registration.deferred,
+                "registered": snapshot.registration.registered,
+                "dropped": snapshot.registration.dropped,
+                "failed": snapshot.registration.failed,
+            },
+        });
+        Health { ready: reason.is_none(), reason, dead, details }
+    }
+
+    fn metrics(&self) -> String {
+        self.metrics.render()
+    }
+}

@@ -1,0 +1,71 @@
+//! Metrics of the HTTP layer: names, descriptions, and the functions that move them.
+//!
+//! The metrics macros are used here only, so that a name is written once and the list below is
+//! complete.
+
+use std::time::Duration;
+
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+
+const REQUESTS: &str = "docket_http_requests_total";
+const REQUEST_SECONDS: &str = "docket_http_request_duration_seconds";
+const CONNECTIONS: &str = "docket_http_connections";
+const BODY_BYTES: &str = "docket_http_body_bytes";
+
+/// What kind of metric a name is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricKind {
+    /// Only rises.
+    Counter,
+    /// Rises and falls.
+    Gauge,
+    /// A distribution.
+    Histogram,
+}
+
+/// All metrics of this crate with their kind, labels and meaning.
+pub const METRICS: &[(&str, MetricKind, &str)] = &[
+    (REQUESTS, MetricKind::Counter, "Responses by route and status"),
+    (REQUEST_SECONDS, MetricKind::Histogram, "First byte in to head of the response, by route"),
+    (CONNECTIONS, MetricKind::Gauge, "Open connections"),
+    (BODY_BYTES, MetricKind::Gauge, "Bytes of request bodies held before they are parsed"),
+];
+
+/// Registers the descriptions with the recorder; called once at start.
+pub fn describe() {
+    for (name, kind, description) in METRICS {
+        match kind {
+            MetricKind::Counter => describe_counter!(*name, *description),
+            MetricKind::Gauge => describe_gauge!(*name, *description),
+            MetricKind::Histogram => describe_histogram!(*name, *description),
+        }
+    }
+}
+
+/// Counts one response. `route` is a route's pattern or `other`, never a path as sent.
+pub(crate) fn response(route: &'static str, status: u16, took: Duration) {
+    counter!(REQUESTS, "route" => route, "status" => status.to_string()).increment(1);
+    histogram!(REQUEST_SECONDS, "route" => route).record(took.as_secs_f64());
+}
+
+/// Counts a connection until it is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenConnection(());
+
+impl OpenConnection {
+    pub(crate) fn new() -> Self {
+        gauge!(CONNECTIONS).increment(1.0);
+        Self(())
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        gauge!(CONNECTIONS).decrement(1.0);
+    }
+}
+
+/// Shows the bytes of bodies that are held now.
+pub(crate) fn body_bytes(bytes: usize) {
+    gauge!(BODY_BYTES).set(bytes as f64);
+}

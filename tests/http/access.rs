@@ -1,0 +1,184 @@
+//! Routes, methods, keys and health.
+
+use std::sync::Arc;
+
+use axum::http::Request;
+use docket::http::{HttpConfig, router};
+use docket::service::Health;
+
+use crate::support::{NOUL, Stub, call, plain, request, with_keys};
+
+#[tokio::test]
+async fn all_routes_answer() {
+    let router = plain();
+    for path in ["/v1/systemone", "/v1/decide", "/systemone/v1/systemone", "/systemone/v1/decide"] {
+        let reply = call(&router, request("POST", path, NOUL)).await;
+        assert_eq!(reply.status, 200, "{path}");
+        assert_eq!(reply.json()["answers"]["q"]["noul"], 0.5);
+    }
+    for path in ["/v1/prewarm", "/prewarm", "/systemone/v1/prewarm"] {
+        let reply = call(&router, request("POST", path, r#"{"state":1,"model":"m"}"#)).await;
+        assert_eq!(reply.status, 200, "{path}");
+        assert_eq!(reply.json()["prefix"]["stored"], true);
+        assert_eq!(reply.header("x-docket-computed-tokens"), "15");
+    }
+    for path in ["/v1/models", "/systemone/v1/models"] {
+        let reply = call(&router, request("GET", path, "")).await;
+        assert_eq!(reply.json()["models"][0]["name"], "stub");
+    }
+    let metrics = call(&router, request("GET", "/metrics", "")).await;
+    assert!(metrics.header("content-type").starts_with("text/plain; version=0.0.4"));
+    let api = call(&router, request("GET", "/openapi.json", "")).await.json();
+    assert_eq!(api["openapi"], "3.1.0");
+}
+
+#[tokio::test]
+async fn case_54_paths_are_matched_as_they_are_sent() {
+    let router = plain();
+    for path in [
+        "//v1/systemone",
+        "/v1//systemone",
+        "/v1/../v1/prewarm",
+        "/../v1/systemone",
+        "/v1/systemone/",
+        "/v1/%73ystemone",
+        "/V1/systemone",
+        "/%2F/v1/systemone",
+        "/vllm/v1/systemone",
+        "/docs",
+        "/",
+    ] {
+        let reply = call(&router, request("POST", path, NOUL)).await;
+        assert_eq!(reply.failure(), (404, "not_found".to_owned()), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn wrong_methods_are_405_with_allow() {
+    let router = plain();
+    for (method, path, allow) in [
+        ("GET", "/v1/systemone", "POST"),
+        ("HEAD", "/v1/systemone", "POST"),
+        ("OPTIONS", "/v1/systemone", "POST"),
+        ("DELETE", "/v1/prewarm", "POST"),
+        ("POST", "/health", "GET,HEAD"),
+        ("OPTIONS", "/v1/models", "GET,HEAD"),
+        ("TRACE", "/metrics", "GET,HEAD"),
+    ] {
+        let reply = call(&router, request(method, path, "")).await;
+        assert_eq!((reply.status.as_u16(), reply.header("allow")), (405, allow), "{method} {path}");
+    }
+    let head = call(&router, request("HEAD", "/health", "")).await;
+    assert_eq!((head.status.as_u16(), head.body.len()), (200, 0));
+}
+
+#[tokio::test]
+async fn an_unknown_dialect_is_refused_by_name() {
+    let router = plain();
+    let mut sent = request("POST", "/v1/systemone", NOUL);
+    sent.headers_mut().insert("x-docket-dialect", "vllm".parse().unwrap());
+    let reply = call(&router, sent).await;
+    assert_eq!(reply.failure(), (400, "api_usage_error".to_owned()));
+    assert!(String::from_utf8(reply.body).unwrap().contains("vllm"));
+    let mut sent = request("POST", "/v1/systemone", NOUL);
+    sent.headers_mut().insert("x-docket-dialect", "systemone".parse().unwrap());
+    assert_eq!(call(&router, sent).await.status, 200);
+}
+
+#[tokio::test]
+async fn case_54_without_a_key_only_two_routes_are_public() {
+    let router = with_keys(&["acme=secret"]);
+    let unauthorized = (401, "authentication_error".to_owned());
+    for (method, path) in [
+        ("POST", "/v1/systemone"),
+        ("GET", "/v1/systemone"),
+        ("POST", "//v1/systemone"),
+        ("POST", "/v1/../v1/prewarm"),
+        ("POST", "/systemone/v1/decide"),
+        ("POST", "/prewarm"),
+        ("GET", "/v1/models"),
+        ("GET", "/metrics"),
+        ("OPTIONS", "/v1/systemone"),
+        ("GET", "/docs"),
+        ("GET", "/health/"),
+    ] {
+        let reply = call(&router, request(method, path, "")).await;
+        assert_eq!(reply.failure(), unauthorized, "{method} {path}");
+        assert_eq!(reply.header("www-authenticate"), "Bearer");
+        assert_eq!(reply.header("x-docket-reason"), "unauthorized");
+    }
+    let health = call(&router, request("GET", "/health", "")).await;
+    assert_eq!(health.json(), serde_json::json!({"ok": true, "ready": true, "reason": null}));
+    assert_eq!(call(&router, request("GET", "/openapi.json", "")).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_key_opens_everything_and_names_the_tenant() {
+    let stub = Arc::new(Stub::default());
+    let auth = docket::http::AuthConfig::from_texts(&["acme=secret".to_owned()]).unwrap();
+    let router = router(Arc::clone(&stub) as _, HttpConfig { auth, ..HttpConfig::default() });
+    for (name, value, status) in [
+        ("authorization", "Bearer secret", 200),
+        ("x-api-key", "secret", 200),
+        ("authorization", "Bearer secre", 401),
+        ("x-api-key", "", 401),
+    ] {
+        let sent = Request::post("/v1/systemone").header(name, value);
+        let sent = sent.header("x-docket-salt", "pepper").body(NOUL.into()).unwrap();
+        assert_eq!(call(&router, sent).await.status, status, "{name}: {value}");
+    }
+    let last = stub.last.lock().unwrap().take().unwrap();
+    assert_eq!(&*last.0.tenant.0, "acme");
+    assert_eq!(last.0.salt.as_deref(), Some("pepper"));
+    let health = Request::get("/health").header("x-api-key", "secret").body("".into()).unwrap();
+    assert_eq!(call(&router, health).await.json()["details"]["engine"], "stub");
+}
+
+#[tokio::test]
+async fn an_open_server_ignores_keys() {
+    let sent = Request::post("/v1/systemone").header("authorization", "Bearer anything");
+    assert_eq!(call(&plain(), sent.body(NOUL.into()).unwrap()).await.status, 200);
+}
+
+#[tokio::test]
+async fn health_tells_liveness_from_readiness() {
+    let state = |ready, dead: Option<&str>| Health {
+        ready,
+        reason: (!ready).then(|| "loading".to_owned()),
+        dead: dead.map(str::to_owned),
+        details: serde_json::json!({}),
+    };
+    for (health, live, ready, reason) in [
+        (state(true, None), 200, 200, None),
+        (state(false, None), 200, 503, Some("loading")),
+        (state(false, Some("engine gone")), 503, 503, Some("engine gone")),
+    ] {
+        let stub = Stub { health, ..Stub::default() };
+        let router = router(Arc::new(stub), HttpConfig::default());
+        let reply = call(&router, request("GET", "/health", "")).await;
+        assert_eq!(reply.status, live);
+        assert_eq!(reply.json()["reason"].as_str(), reason);
+        for query in ["ready=1", "ready=true", "x=2&ready=1"] {
+            let reply = call(&router, request("GET", &format!("/health?{query}"), "")).await;
+            assert_eq!(reply.status, ready, "{query}");
+        }
+    }
+}
+
+#[test]
+fn the_document_describes_the_routes_that_exist() {
+    let document: serde_json::Value = serde_json::from_str(&docket::openapi::document()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let router = plain();
+        for (path, operations) in document["paths"].as_object().unwrap() {
+            for method in operations.as_object().unwrap().keys() {
+                let method = method.to_uppercase();
+                let reply = call(&router, request(&method, path, "{}")).await;
+                let statuses = &operations[method.to_lowercase()]["responses"];
+                let status = reply.status.as_u16();
+                assert!(statuses.get(status.to_string()).is_some(), "{method} {path} {status}");
+            }
+        }
+    });
+}

@@ -1,0 +1,16 @@
+//! The HTTP layer against what is promised of it: the router is called directly where that is
+//! enough, and over real sockets where time, order or a disconnect is the point. The service behind
+//! it is a stub, so no model is needed.
+
+#[cfg(test)]
+mod access;
+#[cfg(test)]
+mod bad_input;
+#[cfg(test)]
+mod bodies;
+#[cfg(test)]
+mod decisions;
+#[cfg(test)]
+mod sockets;
+#[cfg(test)]
+mod support;

@@ -1,0 +1,233 @@
+//! The server loop over loopback sockets: disconnects, order of bytes, shutdown, limits.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use docket::http::serve::{ServeConfig, serve};
+use docket::http::{AuthConfig, HttpConfig, router};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::support::{NOUL, Stub};
+
+/// Longest time that anything here may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Server {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    done: JoinHandle<usize>,
+}
+
+impl Server {
+    async fn start(stub: &Arc<Stub>, http: HttpConfig, config: ServeConfig) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let router = router(Arc::clone(stub) as _, http);
+        let shutdown = async move {
+            let _ = stopped.await;
+        };
+        let done = tokio::spawn(serve(listener, router, config, shutdown));
+        Self { address, stop: Some(stop), done }
+    }
+
+    async fn plain(stub: &Arc<Stub>) -> Self {
+        Self::start(stub, HttpConfig::default(), ServeConfig::default()).await
+    }
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    fn begin_stop(&mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+    }
+}
+
+fn message(body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("POST /v1/systemone HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n{body}")
+        .into_bytes()
+}
+
+/// Reads one response: its head, and a body of the announced length.
+async fn read_response(stream: &mut TcpStream) -> (String, Vec<u8>) {
+    let mut bytes = Vec::new();
+    loop {
+        let mut buffer = [0; 4_096];
+        let read = stream.read(&mut buffer).await.unwrap();
+        assert!(read > 0, "closed early: {}", String::from_utf8_lossy(&bytes));
+        bytes.extend_from_slice(&buffer[..read]);
+        let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
+        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+        let body = bytes[end + 4..].to_vec();
+        if body.len() == length.parse::<usize>().unwrap() {
+            return (head, body);
+        }
+    }
+}
+
+async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("not done in time")
+}
+
+#[tokio::test]
+async fn a_disconnect_drops_the_decision() {
+    let stub = Arc::new(Stub { waits: true, ..Stub::default() });
+    let server = Server::plain(&stub).await;
+    let mut stream = server.connect().await;
+    stream.write_all(&message(NOUL)).await.unwrap();
+    in_time(stub.until(|stub| stub.begun.load(Ordering::SeqCst) == 1)).await;
+    assert_eq!(stub.dropped.load(Ordering::SeqCst), 0);
+    drop(stream);
+    in_time(stub.until(|stub| stub.dropped.load(Ordering::SeqCst) == 1)).await;
+    assert_eq!(stub.served.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn served_follows_the_last_byte() {
+    let stub = Arc::new(Stub::default());
+    let server = Server::plain(&stub).await;
+    let mut stream = server.connect().await;
+    for count in 1..=3 {
+        stream.write_all(&message(NOUL)).await.unwrap();
+        let (head, body) = in_time(read_response(&mut stream)).await;
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        assert!(body.starts_with(b"{\"model\":\"stub\""));
+        in_time(stub.until(|stub| stub.served.load(Ordering::SeqCst) == count)).await;
+    }
+}
+
+#[tokio::test]
+async fn pipelined_requests_are_answered_in_order() {
+    let stub = Arc::new(Stub::default());
+    let server = Server::plain(&stub).await;
+    let mut stream = server.connect().await;
+    let second = NOUL.replace("\"q\"", "\"second\"");
+    let both = [message(NOUL), message(&second)].concat();
+    stream.write_all(&both).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut text = String::new();
+    in_time(stream.read_to_string(&mut text)).await.unwrap();
+    let (first, rest) = text.split_once("\"q\"").unwrap();
+    assert!(first.starts_with("HTTP/1.1 200"));
+    assert!(rest.contains("\"second\""));
+    in_time(stub.until(|stub| stub.served.load(Ordering::SeqCst) == 2)).await;
+}
+
+#[tokio::test]
+async fn the_total_counts_from_the_first_byte() {
+    let stub = Arc::new(Stub::default());
+    let server = Server::plain(&stub).await;
+    let mut stream = server.connect().await;
+    let bytes = message(NOUL);
+    let slow = Duration::from_millis(60);
+    stream.write_all(&bytes[..10]).await.unwrap();
+    // The client is slow on purpose: this time is what the header must show.
+    tokio::time::sleep(slow).await;
+    stream.write_all(&bytes[10..]).await.unwrap();
+    let (head, _) = in_time(read_response(&mut stream)).await;
+    assert!(total_ms(&head) >= 55.0, "{head}");
+    // Time between requests is nobody's.
+    tokio::time::sleep(slow).await;
+    stream.write_all(&bytes).await.unwrap();
+    let (head, _) = in_time(read_response(&mut stream)).await;
+    assert!(total_ms(&head) < 55.0, "{head}");
+}
+
+fn total_ms(head: &str) -> f64 {
+    let total = head.lines().find_map(|line| line.strip_prefix("x-docket-total-ms: "));
+    total.unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_stop_lets_requests_finish_and_closes() {
+    let stub = Arc::new(Stub { waits: true, ..Stub::default() });
+    let mut server = Server::plain(&stub).await;
+    let mut idle = server.connect().await;
+    let mut busy = server.connect().await;
+    busy.write_all(&message(NOUL)).await.unwrap();
+    in_time(stub.until(|stub| stub.begun.load(Ordering::SeqCst) == 1)).await;
+    server.begin_stop();
+    assert_eq!(in_time(idle.read(&mut [0; 8])).await.unwrap(), 0);
+    assert!(in_time(refused(server.address)).await);
+    stub.release.notify_one();
+    let (head, _) = in_time(read_response(&mut busy)).await;
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    assert!(head.contains("connection: close"), "{head}");
+    assert_eq!(in_time(server.done).await.unwrap(), 0);
+}
+
+/// Whether connections are refused, now or soon.
+async fn refused(address: SocketAddr) -> bool {
+    while let Ok(mut stream) = TcpStream::connect(address).await {
+        // Taken by the backlog before the listener closed: it must end without an answer.
+        if stream.write_all(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n").await.is_ok() {
+            let _ = stream.read(&mut [0; 8]).await;
+        }
+    }
+    true
+}
+
+#[tokio::test]
+async fn a_stop_cuts_what_outlives_the_grace() {
+    let stub = Arc::new(Stub { waits: true, ..Stub::default() });
+    let config = ServeConfig { grace: Duration::from_millis(10), ..ServeConfig::default() };
+    let mut server = Server::start(&stub, HttpConfig::default(), config).await;
+    let mut stream = server.connect().await;
+    stream.write_all(&message(NOUL)).await.unwrap();
+    in_time(stub.until(|stub| stub.begun.load(Ordering::SeqCst) == 1)).await;
+    server.begin_stop();
+    assert_eq!(in_time(server.done).await.unwrap(), 1);
+    assert_eq!(stub.dropped.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait_their_turn() {
+    let stub = Arc::new(Stub::default());
+    let config = ServeConfig { connections_max: 1, ..ServeConfig::default() };
+    let server = Server::start(&stub, HttpConfig::default(), config).await;
+    let mut first = server.connect().await;
+    first.write_all(&message(NOUL)).await.unwrap();
+    in_time(read_response(&mut first)).await;
+    let mut second = server.connect().await;
+    second.write_all(&message(NOUL)).await.unwrap();
+    let mut byte = [0];
+    let early = tokio::time::timeout(Duration::from_millis(50), second.peek(&mut byte)).await;
+    assert!(early.is_err(), "answered while the only slot was taken");
+    drop(first);
+    in_time(read_response(&mut second)).await;
+}
+
+#[tokio::test]
+async fn a_slow_head_is_cut_off() {
+    let stub = Arc::new(Stub::default());
+    let header_timeout = Duration::from_millis(30);
+    let config = ServeConfig { header_timeout, ..ServeConfig::default() };
+    let server = Server::start(&stub, HttpConfig::default(), config).await;
+    let mut stream = server.connect().await;
+    stream.write_all(b"POST /v1/systemone HTTP/1.1\r\nhost:").await.unwrap();
+    let mut rest = Vec::new();
+    in_time(stream.read_to_end(&mut rest)).await.unwrap();
+    assert!(!rest.starts_with(b"HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn a_refusal_reaches_a_client_that_sends_everything_first() {
+    let stub = Arc::new(Stub::default());
+    let auth = AuthConfig::from_texts(&["secret".to_owned()]).unwrap();
+    let http = HttpConfig { auth, ..HttpConfig::default() };
+    let server = Server::start(&stub, http, ServeConfig::default()).await;
+    let mut stream = server.connect().await;
+    let large = " ".repeat(16 << 20);
+    in_time(stream.write_all(&message(&large))).await.unwrap();
+    let (head, _) = in_time(read_response(&mut stream)).await;
+    assert!(head.starts_with("HTTP/1.1 401"), "{head}");
+}
