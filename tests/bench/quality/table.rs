@@ -144,11 +144,14 @@ fn cheapest(curve: &[usize]) -> usize {
 }
 
 fn labelled(records: &[&Record], orders: usize) -> Vec<Labelled> {
-    let average = |record: &&Record| Labelled {
-        probabilities: measures::average(&distributions(record), orders),
-        gold: record.gold,
-    };
-    records.iter().map(average).collect()
+    let one =
+        |record: &&Record| Labelled { probabilities: average(record, orders), gold: record.gold };
+    records.iter().map(one).collect()
+}
+
+/// The distribution that the first `orders` orders of a case give together.
+pub(crate) fn average(record: &Record, orders: usize) -> Vec<f64> {
+    measures::average(&distributions(record), orders)
 }
 
 fn distributions(record: &Record) -> Vec<Vec<f64>> {
