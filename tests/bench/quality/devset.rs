@@ -74,7 +74,7 @@ fn wrong(path: &Path, message: &str) -> io::Error {
 }
 
 /// One line as a case; `None` when it is not one.
-fn case(line: &str) -> Option<Case> {
+pub(crate) fn case(line: &str) -> Option<Case> {
     let line: Line = serde_json::from_str(line).ok()?;
     let (kind, gold) = match line.kind.as_str() {
         "noul" => noul(&line)?,
@@ -113,32 +113,4 @@ fn score(line: &Line) -> Option<(Kind, usize)> {
 
 fn string(value: &Value) -> Option<Json> {
     value.as_str().map(|text| Json::String(text.to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_kind_of_line_is_mapped() {
-        let line = |kind: &str, criteria: &str, gold: &str| {
-            format!(
-                r#"{{"id":"x","type":"{kind}","state":"s","instructions":"i",
-                "criteria":{criteria},"gold":{gold},"note":"ignored"}}"#
-            )
-        };
-        let choice = case(&line("choice", r#"{"b":"B","a":"A","c":"C"}"#, r#""a""#)).unwrap();
-        assert_eq!((choice.gold, choice.question.kind.options()), (1, 3));
-        let noul = case(&line("noul", r#"{"true":"T","false":"F"}"#, "true")).unwrap();
-        assert_eq!(noul.gold, 1);
-        let score = case(&line("score", r#"["low","high"]"#, "0")).unwrap();
-        assert_eq!((score.id.as_str(), score.gold), ("dev-x", 0));
-    }
-
-    #[test]
-    fn a_line_whose_answer_is_none_of_its_own_is_refused() {
-        let line = r#"{"id":"x","type":"score","state":"s","instructions":"i",
-            "criteria":["low","high"],"gold":2}"#;
-        assert!(case(line).is_none());
-    }
 }

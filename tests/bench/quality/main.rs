@@ -128,9 +128,7 @@ fn read_missing(
         let layout = model.layout(id)?;
         let cases = sets.iter().flat_map(|set| &set.cases);
         let wanted: Vec<&Case> = cases
-            .filter(|case| {
-                results.find(model.fingerprint(), &layout.identity, &case.id).is_none()
-            })
+            .filter(|case| results.find(model.fingerprint(), &layout.identity, &case.id).is_none())
             .collect();
         if wanted.is_empty() {
             continue;

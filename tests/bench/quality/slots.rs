@@ -114,20 +114,3 @@ fn take_parts(sentence: &str, random: &mut Random) -> String {
     }
     text + rest
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_slot_has_one_value_and_a_bracket_gives_one_part() {
-        let mut random = Random::new(1);
-        let slots = Slots::draw(&mut random);
-        let text = slots.fill("{person} and {person} [like|love] {other}", &mut random);
-        let person = slots.value("person");
-        let ends: Vec<String> = ["like", "love"]
-            .map(|verb| format!("{person} and {person} {verb} {}", slots.value("other")))
-            .into();
-        assert!(ends.contains(&text), "{text}");
-    }
-}

@@ -132,13 +132,13 @@ pub(crate) fn profile(group: &Group<'_>) -> String {
 }
 
 /// `[orders]`: right answers with the first 1, 2, ... orders.
-fn curve(records: &[&Record]) -> Vec<usize> {
+pub(crate) fn curve(records: &[&Record]) -> Vec<usize> {
     let most = records.iter().map(|record| record.orders.len()).max().unwrap_or(0);
     (1..=most).map(|orders| measures::right(&labelled(records, orders))).collect()
 }
 
 /// The smallest number of orders that is within one case of all of them.
-fn cheapest(curve: &[usize]) -> usize {
+pub(crate) fn cheapest(curve: &[usize]) -> usize {
     let full = curve.last().copied().unwrap_or(0);
     curve.iter().position(|right| right + 1 >= full).map_or(1, |index| index + 1)
 }
@@ -156,48 +156,4 @@ pub(crate) fn average(record: &Record, orders: usize) -> Vec<f64> {
 
 fn distributions(record: &Record) -> Vec<Vec<f64>> {
     record.orders.iter().map(|order| measures::softmax(order)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn record(gold: usize, orders: &[[f64; 2]]) -> Record {
-        Record {
-            model: "m".to_owned(),
-            layout: "l".to_owned(),
-            case: "c".to_owned(),
-            kind: "choice".to_owned(),
-            gold,
-            orders: orders.iter().map(|order| order.map(f64::ln).to_vec()).collect(),
-            mass: vec![1.0; orders.len()],
-            greedy: 0,
-            tokens: 0,
-            elapsed_ms: 0.0,
-        }
-    }
-
-    #[test]
-    fn the_cheapest_number_of_orders_is_within_one_case_of_all() {
-        assert_eq!(cheapest(&[10, 18, 20, 19]), 2);
-        assert_eq!(cheapest(&[19, 18, 20]), 1);
-        assert_eq!(cheapest(&[]), 1);
-    }
-
-    #[test]
-    fn a_curve_counts_what_the_first_orders_get_right() {
-        let swayed = record(1, &[[0.6, 0.4], [0.1, 0.9]]);
-        let firm = record(0, &[[0.8, 0.2]]);
-        assert_eq!(curve(&[&swayed, &firm]), [1, 2]);
-    }
-
-    #[test]
-    fn the_tables_say_what_was_measured() {
-        let records = [record(1, &[[0.6, 0.4], [0.1, 0.9]]), record(0, &[[0.8, 0.2], [0.8, 0.2]])];
-        let group = Group { layout: "bare", set: "dev", records: records.iter().collect() };
-        let table = quality(std::slice::from_ref(&group));
-        assert!(table.contains("| bare | dev | choice | 2 | 0.50 | **1.00** ("), "{table}");
-        assert!(table.contains("| 1.00 | 0.75 |"), "{table}");
-        assert!(samples(&[group]).contains("| 2 | **1**, 2 |"));
-    }
 }

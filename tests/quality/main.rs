@@ -6,26 +6,30 @@
 
 #![expect(dead_code, reason = "the bench uses more of these modules than their tests do")]
 
-#[path = "bench/quality/cases.rs"]
+#[path = "../bench/quality/cases.rs"]
 mod cases;
-#[path = "bench/quality/devset.rs"]
+#[path = "../bench/quality/devset.rs"]
 mod devset;
-#[path = "bench/quality/fit.rs"]
+#[path = "../bench/quality/fit.rs"]
 mod fit;
-#[path = "bench/quality/forms.rs"]
+#[path = "../bench/quality/forms.rs"]
 mod forms;
-#[path = "bench/quality/measures.rs"]
+#[path = "../bench/quality/measures.rs"]
 mod measures;
-#[path = "bench/quality/random.rs"]
+#[path = "../bench/quality/random.rs"]
 mod random;
-#[path = "bench/quality/record.rs"]
+#[path = "../bench/quality/record.rs"]
 mod record;
-#[path = "bench/quality/slots.rs"]
+#[path = "../bench/quality/slots.rs"]
 mod slots;
-#[path = "bench/quality/table.rs"]
+#[path = "../bench/quality/table.rs"]
 mod table;
-#[path = "bench/quality/themes.rs"]
+#[path = "../bench/quality/themes.rs"]
 mod themes;
+
+mod arithmetic;
+mod report;
+mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};
 
