@@ -2,6 +2,7 @@
 
 mod model;
 pub mod serving;
+pub mod signal;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -195,12 +196,13 @@ fn recorder() -> Result<PrometheusHandle, StartError> {
     };
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS_BUCKETS)
-        .and_then(|b| b.set_buckets_for_metric(Matcher::Prefix("docket_step_".to_owned()), &COUNT_BUCKETS))
+        .and_then(|b| {
+            b.set_buckets_for_metric(Matcher::Prefix("docket_step_".to_owned()), &COUNT_BUCKETS)
+        })
         .map_err(refused)?
         .install_recorder()
         .map_err(refused)?;
     crate::telemetry::describe();
-    actors::observe::describe();
     Ok(handle)
 }
 

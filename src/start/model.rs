@@ -49,8 +49,7 @@ impl AnyEngine {
 pub(super) fn load(config: &Config, path: Option<&Path>) -> Result<Loaded, StartError> {
     match (config.engine.kind, path) {
         (EngineKind::Fake, _) => fake(config),
-        (kind, Some(path)) => real(config, kind, path),
-        (_, None) => Err(StartError::Setting {
+        (_, _) => Err(StartError::Setting {
             flag: "--model",
             message: "this engine needs a model".to_owned(),
         }),
@@ -97,7 +96,8 @@ fn fake(config: &Config) -> Result<Loaded, StartError> {
     let prompter =
         Prompter::new(Arc::new(ByteTokenizer::new()), &ByteTokenizer::facts(), profile, "fake")?;
     let context_tokens = context(config, engine.caps().context_tokens)?;
-    let details = json!({ "engine": "fake", "layout": prompter.layout_id(), "profile": profile.name });
+    let details =
+        json!({ "engine": "fake", "layout": prompter.layout_id(), "profile": profile.name });
     let facts = facts(config, "no model: answers from a hash, for tests", "", details);
     Ok(Loaded { engine: AnyEngine::Fake(engine), prompter, facts, context_tokens })
 }
@@ -119,7 +119,10 @@ fn profile(config: &Config, profile: Profile) -> Result<Profile, StartError> {
     let LayoutChoice::Named(name) = &config.decision.layout else { return Ok(profile) };
     let layout = layout::layout(name).ok_or_else(|| StartError::Setting {
         flag: "--layout",
-        message: format!("{name:?} is none of {}", layout::names().join(", ")),
+        message: format!(
+            "{name:?} is none of {}",
+            layout::named::LAYOUTS.map(|layout| layout.id).join(", ")
+        ),
     })?;
     Ok(Profile { layout, ..profile })
 }
