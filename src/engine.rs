@@ -148,3 +148,9 @@ fn check_size<S>(step: &Step<S>, caps: &Caps) -> Result<(), EngineError> {
     }
     Ok(())
 }
+
+/// To the nearest `f32`.
+#[expect(clippy::cast_possible_truncation, reason = "rounding is what it is for")]
+fn narrow(value: f64) -> f32 {
+    value as f32
+}

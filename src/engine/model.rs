@@ -124,7 +124,13 @@ impl Decoder {
             local: self.rope_local.as_ref().map(|rope| rope.angles(&pack.positions)),
         };
         for (index, layer) in self.layers.iter().enumerate() {
-            self.layer(index, layer, &angles, (pack, &mut *made), scratch);
+            let angles = match (&angles.local, layer.window) {
+                (Some(local), Some(_)) => local,
+                _ => &angles.full,
+            };
+            let (level, window) = (self.level, layer.window);
+            let call = attention::Call { level, layer: index, window, pack, angles };
+            self.layer(layer, &call, made, scratch);
         }
     }
 
@@ -144,20 +150,14 @@ impl Decoder {
 
     fn layer(
         &self,
-        index: usize,
         layer: &Layer,
-        angles: &StepAngles,
-        (pack, made): (&Pack<'_>, &mut [Pages]),
+        call: &attention::Call<'_>,
+        made: &mut [Pages],
         scratch: &mut Scratch,
     ) {
         let Scratch { stream, left, out, attention, mlp } = scratch;
-        let angles = match (&angles.local, layer.window) {
-            (Some(local), Some(_)) => local,
-            _ => &angles.full,
-        };
         layer.attention_norm.pack(self.level, stream, left);
-        let call = attention::Call { level: self.level, layer: index, window: layer.window, pack };
-        layer.attention.run(&call, angles, made, (left, attention, out));
+        layer.attention.run(call, made, (left, attention, out));
         self.add(out, layer.attention_post_norm.as_ref(), stream);
 
         let hidden = self.config.hidden;

@@ -18,7 +18,7 @@ use actors::{
 use candle_core::{Device, Tensor};
 
 use super::thread::EngineThread;
-use super::{EngineOptions, LoadError, caps, check_size};
+use super::{EngineOptions, LoadError, caps, check_size, narrow};
 use crate::files::{DecoderConfig, TensorSource};
 
 /// Logits after the last of `ids`, `[1, tokens]`, over the whole vocabulary.
@@ -90,7 +90,7 @@ impl ReferenceEngine {
         let limits = caps.clone();
         let thread = EngineThread::spawn(move |step| {
             check_size(step, &limits)?;
-            run(&mut model, step, limits.context_tokens as usize)
+            Ok(run(&mut model, step, limits.context_tokens as usize))
         });
         let thread = thread.map_err(|error| LoadError::Threads(error.to_string()))?;
         Ok(Self { caps, thread })
@@ -109,15 +109,11 @@ impl Engine for ReferenceEngine {
     }
 }
 
-fn run(
-    model: &mut Oracle,
-    step: &Step<TokenSegment>,
-    context: usize,
-) -> Result<StepOutcome<TokenSegment>, EngineError> {
+fn run(model: &mut Oracle, step: &Step<TokenSegment>, context: usize) -> StepOutcome<TokenSegment> {
     let started = std::time::Instant::now();
     let chunks = step.chunks.iter().map(|chunk| TokenSegment(Arc::clone(&chunk.tokens))).collect();
     let rows = step.rows.iter().map(|row| read(model, step, row, context)).collect();
-    Ok(StepOutcome { chunks, rows, elapsed: started.elapsed() })
+    StepOutcome { chunks, rows, elapsed: started.elapsed() }
 }
 
 fn read(
@@ -164,9 +160,9 @@ fn read_out(logits: &[f32], labels: &[u32]) -> Result<RowOutcome, EngineError> {
         labels.iter().map(|id| f64::from(logits[*id as usize]) - log_sum).collect();
     let best = logits.iter().position(|logit| *logit >= highest);
     Ok(RowOutcome {
-        log_mass: Some(logprobs.iter().map(|logprob| logprob.exp()).sum::<f64>().ln() as f32),
+        log_mass: Some(narrow(logprobs.iter().map(|logprob| logprob.exp()).sum::<f64>().ln())),
         greedy_is_label: labels.iter().any(|id| Some(*id as usize) == best),
-        logprobs: logprobs.into_iter().map(|logprob| logprob as f32).collect(),
+        logprobs: logprobs.into_iter().map(narrow).collect(),
         // candle's models give logits only.
         hidden: None,
     })

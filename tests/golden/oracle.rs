@@ -11,13 +11,13 @@ use crate::steps::{LABELS, ask, load, read_alone, row};
 use crate::tiny::{self, Seeded, TinyModel};
 
 /// The promise of issue 2 for label log-probabilities.
-const DIFFERENCE_MAX: f32 = 1e-3;
+const DIFFERENCE_MAX: f64 = 1e-3;
 
 /// Lengths around strips (12), blocks of keys (64) and windows (10, 100).
 const LENGTHS: [usize; 10] = [1, 2, 9, 13, 63, 64, 65, 128, 130, 250];
 
 /// Log-probabilities of the whole vocabulary after `prompt`, by candle.
-pub fn candle_logprobs(model: &TinyModel, prompt: &[u32]) -> Vec<f64> {
+pub(crate) fn candle_logprobs(model: &TinyModel, prompt: &[u32]) -> Vec<f64> {
     let logits = candle_logits(model, prompt).unwrap();
     let logits: Vec<f32> = logits.flatten_all().unwrap().to_vec1().unwrap();
     let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -64,13 +64,13 @@ fn variables(model: &TinyModel) -> candle_core::Result<VarBuilder<'static>> {
 fn compare(model: &TinyModel) {
     let engine = load(model, 1);
     let mut seeded = Seeded(7);
-    let mut largest = 0.0_f32;
+    let mut largest = 0.0_f64;
     for length in LENGTHS {
         let prompt = seeded.tokens(length);
         let ours = read_alone(&engine, &prompt);
         let theirs = candle_logprobs(model, &prompt);
         for (label, ours) in LABELS.iter().zip(&ours.logprobs) {
-            let difference = (ours - theirs[*label as usize] as f32).abs();
+            let difference = (f64::from(*ours) - theirs[*label as usize]).abs();
             largest = largest.max(difference);
             assert!(difference < DIFFERENCE_MAX, "{length} tokens, label {label}: {difference}");
         }
@@ -143,7 +143,7 @@ fn a_scaled_config_changes_the_numbers() {
         mistake(&mut wrong);
         let wrong = read_alone(&load(&wrong, 1), &prompt);
         let pairs = right.logprobs.iter().zip(&wrong.logprobs);
-        let largest = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        let largest = pairs.map(|(a, b)| f64::from((a - b).abs())).fold(0.0, f64::max);
         assert!(largest > 2.0 * DIFFERENCE_MAX, "mistake {index} changes only {largest}");
     }
     assert_eq!(model.config_json["sliding_window"], json!(10));

@@ -57,7 +57,7 @@ fn the_reference_engine_reads_chunks_and_suffix_as_one_prompt() {
         let read = ask(&engine, chunks, rows).unwrap().rows.remove(0).unwrap();
         let theirs = candle_logprobs(&model, &prompt);
         for (label, logprob) in LABELS.iter().zip(&read.logprobs) {
-            assert!((logprob - theirs[*label as usize] as f32).abs() < 1e-5);
+            assert!((f64::from(*logprob) - theirs[*label as usize]).abs() < 1e-5);
         }
     }
 }
@@ -75,9 +75,12 @@ fn scales_that_candle_fixes_are_put_into_the_weights() {
     }
 }
 
+/// A change that candle's model cannot follow, and words of the refusal.
+type Case = (fn(&mut DecoderConfig), &'static str);
+
 #[test]
 fn what_candle_cannot_express_is_refused_by_name() {
-    let cases: [(fn(&mut DecoderConfig), &str); 3] = [
+    let cases: [Case; 3] = [
         (|config| config.rope.scaling = RopeScaling::Linear(8.0), "stretched rope"),
         (|config| config.tied = false, "head apart"),
         (|config| config.sliding_window = Some(1), "window of one"),

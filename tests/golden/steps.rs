@@ -12,26 +12,26 @@ use docket::engine::{CpuEngine, EngineOptions};
 use crate::tiny::TinyModel;
 
 /// Labels of every row: both ends of the vocabulary and a few between.
-pub const LABELS: [u32; 6] = [300, 0, 31, 32, 155, 288];
+pub(crate) const LABELS: [u32; 6] = [300, 0, 31, 32, 155, 288];
 
-pub fn options(threads: usize) -> EngineOptions {
+pub(crate) fn options(threads: usize) -> EngineOptions {
     EngineOptions { threads, ..EngineOptions::default() }
 }
 
-pub fn load(model: &TinyModel, threads: usize) -> CpuEngine {
+pub(crate) fn load(model: &TinyModel, threads: usize) -> CpuEngine {
     CpuEngine::load(&model.config, model, &options(threads), &mut |_, _| {}).unwrap()
 }
 
-pub fn row<S: Clone>(path: &[PathPart<S>], suffix: &[u32]) -> Row<S> {
+pub(crate) fn row<S: Clone>(path: &[PathPart<S>], suffix: &[u32]) -> Row<S> {
     Row { path: path.to_vec(), suffix: suffix.into(), labels: LABELS.into(), want_hidden: true }
 }
 
-pub fn chunk<S: Clone>(path: &[PathPart<S>], tokens: &[u32]) -> Chunk<S> {
+pub(crate) fn chunk<S: Clone>(path: &[PathPart<S>], tokens: &[u32]) -> Chunk<S> {
     Chunk { path: path.to_vec(), tokens: Arc::from(tokens) }
 }
 
 /// Runs one step to its end.
-pub fn ask<E: Engine>(
+pub(crate) fn ask<E: Engine>(
     engine: &E,
     chunks: Vec<Chunk<E::Segment>>,
     rows: Vec<Row<E::Segment>>,
@@ -43,12 +43,12 @@ pub fn ask<E: Engine>(
 }
 
 /// Reads one prompt by itself, all of it as suffix.
-pub fn read_alone<E: Engine>(engine: &E, prompt: &[u32]) -> RowOutcome {
+pub(crate) fn read_alone<E: Engine>(engine: &E, prompt: &[u32]) -> RowOutcome {
     ask(engine, Vec::new(), vec![row(&[], prompt)]).unwrap().rows.remove(0).unwrap()
 }
 
 /// All numbers of an outcome, as bits.
-pub fn bits(outcome: &RowOutcome) -> Vec<u32> {
+pub(crate) fn bits(outcome: &RowOutcome) -> Vec<u32> {
     let hidden = outcome.hidden.iter().flatten();
     outcome.logprobs.iter().chain(&outcome.log_mass).chain(hidden).map(|x| x.to_bits()).collect()
 }

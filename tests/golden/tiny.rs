@@ -14,16 +14,16 @@ use docket::files::{
 use serde_json::{Value, json};
 
 /// Rows of every tiny embedding.
-pub const VOCAB: usize = 301;
+pub(crate) const VOCAB: usize = 301;
 /// Longest prompt.
-pub const CONTEXT: usize = 640;
+pub(crate) const CONTEXT: usize = 640;
 
 /// A tiny model: configuration and tensors by Hugging Face name.
 #[derive(Debug, Clone)]
-pub struct TinyModel {
-    pub config: DecoderConfig,
-    pub config_json: Value,
-    pub tensors: BTreeMap<String, HostTensor>,
+pub(crate) struct TinyModel {
+    pub(crate) config: DecoderConfig,
+    pub(crate) config_json: Value,
+    pub(crate) tensors: BTreeMap<String, HostTensor>,
 }
 
 impl TensorSource for TinyModel {
@@ -41,10 +41,10 @@ impl TensorSource for TinyModel {
 
 /// Numbers from a seed (splitmix64).
 #[derive(Debug, Clone)]
-pub struct Seeded(pub u64);
+pub(crate) struct Seeded(pub(crate) u64);
 
 impl Seeded {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -53,28 +53,28 @@ impl Seeded {
     }
 
     /// Below `limit`.
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next() % limit as u64).unwrap()
     }
 
     /// In -1..1.
-    pub fn number(&mut self) -> f32 {
+    pub(crate) fn number(&mut self) -> f32 {
         (self.next() >> 40) as f32 / 8_388_608.0 - 1.0
     }
 
     /// Token ids.
-    pub fn tokens(&mut self, count: usize) -> Vec<u32> {
+    pub(crate) fn tokens(&mut self, count: usize) -> Vec<u32> {
         (0..count).map(|_| u32::try_from(self.below(VOCAB)).unwrap()).collect()
     }
 }
 
 /// Llama with an output matrix of its own.
-pub fn llama() -> TinyModel {
-    build(1, plain(Architecture::Llama), json!({ "model_type": "llama" }))
+pub(crate) fn llama() -> TinyModel {
+    build(1, plain(Architecture::Llama), &json!({ "model_type": "llama" }))
 }
 
 /// Llama 3: tied, and with its stretched rope.
-pub fn llama3() -> TinyModel {
+pub(crate) fn llama3() -> TinyModel {
     let mut config = DecoderConfig { tied: true, ..plain(Architecture::Llama) };
     let (factor, low, high, original) = (8.0_f32, 1.0_f32, 4.0_f32, 128.0_f32);
     let stretch = |i: usize| {
@@ -89,22 +89,22 @@ pub fn llama3() -> TinyModel {
         "rope_type": "llama3", "factor": factor, "low_freq_factor": low, "high_freq_factor": high,
         "original_max_position_embeddings": 128,
     });
-    build(2, config, json!({ "model_type": "llama", "rope_scaling": scaling }))
+    build(2, config, &json!({ "model_type": "llama", "rope_scaling": scaling }))
 }
 
 /// Qwen 2: biases, tied.
-pub fn qwen2() -> TinyModel {
+pub(crate) fn qwen2() -> TinyModel {
     let config =
         DecoderConfig { qkv_bias: true, tied: true, kv_heads: 3, ..plain(Architecture::Qwen2) };
     let more = json!({
         "model_type": "qwen2", "sliding_window": CONTEXT, "max_window_layers": 2,
         "use_sliding_window": false,
     });
-    build(3, config, more)
+    build(3, config, &more)
 }
 
 /// Qwen 3: norms on q and k, a head width of its own.
-pub fn qwen3() -> TinyModel {
+pub(crate) fn qwen3() -> TinyModel {
     let base = plain(Architecture::Qwen3);
     let config = DecoderConfig {
         qk_norm: true,
@@ -117,11 +117,11 @@ pub fn qwen3() -> TinyModel {
         "model_type": "qwen3", "attention_bias": false, "max_window_layers": 2,
         "use_sliding_window": false,
     });
-    build(4, config, more)
+    build(4, config, &more)
 }
 
 /// Gemma 3: four norms, scaled embedding, two ropes, windows of `window` on two layers of three.
-pub fn gemma3(window: usize) -> TinyModel {
+pub(crate) fn gemma3(window: usize) -> TinyModel {
     let config = DecoderConfig {
         layers: 4,
         heads: 4,
@@ -130,7 +130,7 @@ pub fn gemma3(window: usize) -> TinyModel {
         norm_plus_one: true,
         qk_norm: true,
         post_norms: true,
-        embedding_scale: 72.0_f64.sqrt() as f32,
+        embedding_scale: 72.0_f32.sqrt(),
         attention_scale: 40.0_f32.powf(-0.5),
         activation: Activation::GeluTanh,
         tied: true,
@@ -145,11 +145,11 @@ pub fn gemma3(window: usize) -> TinyModel {
         "rope_local_base_freq": 10_000.0, "sliding_window": window, "sliding_window_pattern": 3,
         "final_logit_softcapping": null, "attn_logit_softcapping": null,
     });
-    build(5, config, more)
+    build(5, config, &more)
 }
 
 /// One model an architecture.
-pub fn all() -> Vec<TinyModel> {
+pub(crate) fn all() -> Vec<TinyModel> {
     vec![llama(), llama3(), qwen2(), qwen3(), gemma3(10), gemma3(100)]
 }
 
@@ -180,7 +180,7 @@ fn plain(architecture: Architecture) -> DecoderConfig {
     }
 }
 
-fn build(seed: u64, config: DecoderConfig, more: Value) -> TinyModel {
+fn build(seed: u64, config: DecoderConfig, more: &Value) -> TinyModel {
     let activation = match config.activation {
         Activation::Silu => "silu",
         Activation::GeluTanh => "gelu_pytorch_tanh",

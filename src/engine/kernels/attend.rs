@@ -195,13 +195,9 @@ mod tests {
             let mut query = Query::new();
             query.attend(level, block(0), &[3..64, 0..64]);
             query.attend(level, block(1), &[0..40, 0..41]);
-            let score = |key: usize| -> f64 {
-                let keys = block(key / 64).keys;
-                let at = |d: usize| {
-                    f64::from(queries[d * STRIP_ROWS]) * f64::from(keys[d * 64 + key % 64])
-                };
-                (0..DIM).map(at).sum()
-            };
+            let key = |key: usize, d: usize| f64::from(block(key / 64).keys[d * 64 + key % 64]);
+            let query_at = |d: usize| f64::from(queries[d * STRIP_ROWS]);
+            let score = |at: usize| (0..DIM).map(|d| query_at(d) * key(at, d)).sum::<f64>();
             let total: f64 = (3..104).map(|key| score(key).exp()).sum();
             let value = |key: usize| f64::from(values[key * PANEL_COLUMNS + 5]);
             let expected: f64 = (3..104).map(|key| score(key).exp() / total * value(key)).sum();

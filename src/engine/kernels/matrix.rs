@@ -188,8 +188,8 @@ mod tests {
         panels.pack(5, &weights);
         let mut column = [0.0; 3];
         panels.read_column(5 + 34, &mut column);
-        assert_eq!(column, [102.0, 103.0, 104.0]);
+        assert_eq!(column.map(f32::to_bits), [102.0_f32, 103.0, 104.0].map(f32::to_bits));
         panels.read_column(4, &mut column);
-        assert_eq!(column, [0.0; 3]);
+        assert_eq!(column.map(f32::to_bits), [0; 3]);
     }
 }

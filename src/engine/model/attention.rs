@@ -41,6 +41,8 @@ pub(super) struct Call<'a> {
     pub(super) layer: usize,
     pub(super) window: Option<usize>,
     pub(super) pack: &'a Pack<'a>,
+    /// Turns of the pack's positions.
+    pub(super) angles: &'a Angles,
 }
 
 /// Buffers of attention.
@@ -67,12 +69,11 @@ impl Attention {
     pub(super) fn run(
         &self,
         call: &Call<'_>,
-        angles: &Angles,
         made: &mut [Pages],
         (left, scratch, out): (&mut Strips, &mut AttentionScratch, &mut Product),
     ) {
         kernels::multiply(call.level, left, &self.qkv, self.qkv_bias.as_deref(), &mut scratch.qkv);
-        self.split(call, angles, scratch);
+        self.split(call, scratch);
         self.keep(call, scratch, made);
         self.mix(call, scratch, made);
         self.pack_heads(call.pack.tokens(), &scratch.mixed, left);
@@ -80,7 +81,7 @@ impl Attention {
     }
 
     /// Takes q, k and v out of their product, normed and turned.
-    fn split(&self, call: &Call<'_>, angles: &Angles, scratch: &mut AttentionScratch) {
+    fn split(&self, call: &Call<'_>, scratch: &mut AttentionScratch) {
         let (tokens, dim, group) = (call.pack.tokens(), self.shape.head_dim, self.group());
         let AttentionScratch { qkv, queries, keys, values, .. } = scratch;
         let qkv = &*qkv;
@@ -95,7 +96,7 @@ impl Attention {
                 let (head, token) = (at / tokens, at % tokens);
                 qkv.read_row(token, head * group * dim, rows);
                 for row in rows.chunks_exact_mut(dim) {
-                    prepare(call.level, self.q_norm.as_ref(), (angles, token), row);
+                    prepare(call.level, self.q_norm.as_ref(), (call.angles, token), row);
                     task::scale(row, self.scale);
                 }
             },
@@ -104,7 +105,7 @@ impl Attention {
         pairs.with_min_len(16).enumerate().for_each(|(at, (key, value))| {
             let (head, token) = (at / tokens, at % tokens);
             qkv.read_row(token, key_column + head * dim, key);
-            prepare(call.level, self.k_norm.as_ref(), (angles, token), key);
+            prepare(call.level, self.k_norm.as_ref(), (call.angles, token), key);
             qkv.read_row(token, value_column + head * dim, value);
         });
     }
@@ -142,16 +143,28 @@ impl Attention {
         let spans = Spans::new(call, made, new);
         let mut rest = mixed.as_mut_slice();
         let mut tasks = Vec::new();
-        for (head, group, range) in self.ranges(call.pack) {
+        for (head, items, range) in self.ranges(call.pack) {
             let (part, tail) = rest.split_at_mut(range.len() * width);
             rest = tail;
             let queries_width = self.group() * self.shape.head_dim;
             let first = (head * tokens + range.start) * queries_width;
             let queries = &scratch.queries[first..first + range.len() * queries_width];
-            tasks.push((Task { call, spans: &spans, head, items: group, range, queries }, part));
+            tasks.push((
+                Task {
+                    call,
+                    spans: &spans,
+                    shape: self.shape,
+                    group: self.group(),
+                    head,
+                    items,
+                    range,
+                    queries,
+                },
+                part,
+            ));
         }
         tasks.into_par_iter().with_max_len(1).for_each(|(task, mixed)| {
-            task.run(self.group(), self.shape, mixed);
+            task.run(mixed);
         });
         scratch.mixed = mixed;
     }
@@ -179,7 +192,6 @@ impl Attention {
             if first + STRIP_ROWS > tokens {
                 strip.fill(0.0);
             }
-            let rows = first..tokens.min(first + STRIP_ROWS);
             let rows = first..tokens.min(first + STRIP_ROWS);
             for (lane, token) in rows.enumerate() {
                 let heads = (0..self.heads).map(|head| (head / group, head % group));

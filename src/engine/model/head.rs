@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use super::norm::Norm;
 use crate::engine::kernels::{self, ColumnSums, Level, PANEL_COLUMNS, Panels, STRIP_ROWS, Strips};
+use crate::engine::narrow;
 use crate::engine::segment::CpuSegment;
 
 /// Panels of one block of columns.
@@ -58,12 +59,10 @@ impl Head {
         } else {
             self.scales(level, &left).into_iter().map(Some).collect()
         };
-        let outcome =
-            |(((row, logits), scale), state): (((_, Vec<f32>), Option<Scale>), &[f32])| {
-                read_row(row, &logits, scale.as_ref(), state)
-            };
         let parts = rows.iter().zip(labels).zip(scales).zip(states.chunks_exact(hidden));
-        parts.map(outcome).collect()
+        parts
+            .map(|(((row, logits), scale), state)| read_row(row, &logits, scale.as_ref(), state))
+            .collect()
     }
 
     /// Logits of each row's labels.
@@ -153,8 +152,8 @@ fn read_row(
         return Err(EngineError::NonFinite);
     }
     Ok(RowOutcome {
-        logprobs: logits.iter().map(|logit| (f64::from(*logit) - log_sum) as f32).collect(),
-        log_mass: scale.map(|scale| (labels_sum - scale.log_sum) as f32),
+        logprobs: logits.iter().map(|logit| narrow(f64::from(*logit) - log_sum)).collect(),
+        log_mass: scale.map(|scale| narrow(labels_sum - scale.log_sum)),
         greedy_is_label: scale
             .is_some_and(|scale| row.labels.iter().any(|id| *id as usize == scale.best)),
         hidden: row.want_hidden.then(|| state.to_vec()),

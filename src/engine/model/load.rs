@@ -221,7 +221,9 @@ impl Loader<'_> {
     fn norm(&mut self, name: &str, width: usize) -> Result<Norm, LoadError> {
         let mut weight = self.tensor(name, &[width])?;
         if self.config.norm_plus_one {
-            weight.iter_mut().for_each(|value| *value += 1.0);
+            for value in &mut weight {
+                *value += 1.0;
+            }
         }
         Ok(Norm { weight, eps: self.config.norm_eps })
     }

@@ -5,6 +5,7 @@
 
 use rayon::prelude::*;
 
+use crate::engine::narrow;
 use crate::files::{RopeConfig, RopeScaling};
 
 /// Frequencies of one rope.
@@ -27,7 +28,7 @@ impl Rope {
     pub(super) fn new(config: &RopeConfig, head_dim: usize) -> Self {
         let frequency = |i: usize| {
             let power = 2.0 * i as f64 / head_dim as f64;
-            let plain = 1.0 / f64::from(config.theta).powf(power) as f32;
+            let plain = 1.0 / narrow(f64::from(config.theta).powf(power));
             match &config.scaling {
                 RopeScaling::None => plain,
                 RopeScaling::Linear(factor) => plain / factor,
@@ -44,7 +45,7 @@ impl Rope {
         turns.par_chunks_exact_mut(half).zip(positions).for_each(|(turns, position)| {
             for (turn, frequency) in turns.iter_mut().zip(&self.frequencies) {
                 let (sin, cos) = f64::from(*position as f32 * frequency).sin_cos();
-                *turn = (cos as f32, sin as f32);
+                *turn = (narrow(cos), narrow(sin));
             }
         });
         Angles { half, turns }
@@ -68,6 +69,11 @@ impl Angles {
 mod tests {
     use super::*;
 
+    /// A turned head, as bits.
+    fn bits(scaling: RopeScaling, position: usize, head: [f32; 4]) -> [u32; 4] {
+        turned(scaling, position, head).map(f32::to_bits)
+    }
+
     fn turned(scaling: RopeScaling, position: usize, head: [f32; 4]) -> [f32; 4] {
         let rope = Rope::new(&RopeConfig { theta: 100.0, scaling }, 4);
         let mut head = head;
@@ -87,9 +93,9 @@ mod tests {
     #[test]
     fn linear_and_per_frequency_scaling_stretch_positions() {
         let head = [0.3, -0.7, 1.1, 0.2];
-        let plain = turned(RopeScaling::None, 2, head);
-        assert_eq!(turned(RopeScaling::Linear(4.0), 8, head), plain);
-        assert_eq!(turned(RopeScaling::PerFrequency(vec![4.0, 4.0]), 8, head), plain);
-        assert_ne!(turned(RopeScaling::PerFrequency(vec![4.0, 1.0]), 8, head), plain);
+        let plain = bits(RopeScaling::None, 2, head);
+        assert_eq!(bits(RopeScaling::Linear(4.0), 8, head), plain);
+        assert_eq!(bits(RopeScaling::PerFrequency(vec![4.0, 4.0]), 8, head), plain);
+        assert_ne!(bits(RopeScaling::PerFrequency(vec![4.0, 1.0]), 8, head), plain);
     }
 }

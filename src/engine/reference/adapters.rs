@@ -12,7 +12,7 @@ use candle_transformers::models::{gemma3, llama, qwen2, qwen3};
 
 use super::weights::{self, Adjust};
 use super::{Forward, Oracle};
-use crate::engine::{EngineOptions, LoadError};
+use crate::engine::{EngineOptions, LoadError, narrow};
 use crate::files::{Activation, Architecture, DecoderConfig, RopeScaling, TensorSource};
 
 /// Builds the model of `config`'s architecture.
@@ -234,7 +234,7 @@ fn adjust(config: &DecoderConfig) -> Adjust {
         // Scales that agree but for rounding leave the weights as they are.
         if (factor - 1.0).abs() > 1e-6 {
             for value in values {
-                *value = ((f64::from(*value) + shift) * factor - shift) as f32;
+                *value = narrow((f64::from(*value) + shift) * factor - shift);
             }
         }
     })

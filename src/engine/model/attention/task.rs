@@ -16,6 +16,9 @@ pub(super) const QUERIES_MAX: usize = 32 * STRIP_ROWS;
 pub(super) struct Task<'a> {
     pub(super) call: &'a Call<'a>,
     pub(super) spans: &'a Spans<'a>,
+    pub(super) shape: PageShape,
+    /// Query heads that share a key/value head.
+    pub(super) group: usize,
     /// Key/value head.
     pub(super) head: usize,
     /// Items with one path; the task has a run of their tokens.
@@ -51,18 +54,18 @@ struct Walk<'a> {
 
 impl Task<'_> {
     /// Fills `mixed`, `[tokens][group][value width]`.
-    pub(super) fn run(&self, group: usize, shape: PageShape, mixed: &mut [f32]) {
+    pub(super) fn run(&self, mixed: &mut [f32]) {
         BUFFERS.with_borrow_mut(|buffers| {
-            let rows = self.range.len() * group;
+            let rows = self.range.len() * self.group;
             mixed.fill(0.0);
             buffers.score_max.clear();
             buffers.score_max.resize(rows, QueryRows::NO_SCORE);
             buffers.weight_sum.clear();
             buffers.weight_sum.resize(rows, 0.0);
-            for walk in self.walks(group) {
-                self.walk(&walk, (group, shape), buffers, mixed);
+            for walk in self.walks() {
+                self.walk(&walk, buffers, mixed);
             }
-            let width = shape.value_width();
+            let width = self.shape.value_width();
             for (row, sum) in mixed.chunks_exact_mut(width).zip(&buffers.weight_sum) {
                 scale(row, 1.0 / sum);
             }
@@ -70,9 +73,9 @@ impl Task<'_> {
     }
 
     /// First the whole blocks of the shared path for all queries, then each item's own.
-    fn walks(&self, group: usize) -> Vec<Walk<'_>> {
+    fn walks(&self) -> Vec<Walk<'_>> {
         let shared = self.items[0].start / BLOCK_KEYS;
-        let all = 0..self.range.len() * group;
+        let all = 0..self.range.len() * self.group;
         let mut walks = vec![Walk { rows: all, item: &self.items[0], blocks: 0..shared }];
         for item in self.items {
             let tokens = item.first.max(self.range.start)..item.last().min(self.range.end);
@@ -81,31 +84,24 @@ impl Task<'_> {
             }
             let last = self.call.pack.positions[tokens.end - 1] / BLOCK_KEYS;
             let first = tokens.start - self.range.start;
-            let rows = first * group..(first + tokens.len()) * group;
+            let rows = first * self.group..(first + tokens.len()) * self.group;
             walks.push(Walk { rows, item, blocks: shared..last + 1 });
         }
         walks
     }
 
-    fn walk(
-        &self,
-        walk: &Walk<'_>,
-        (group, shape): (usize, PageShape),
-        buffers: &mut Buffers,
-        mixed: &mut [f32],
-    ) {
+    fn walk(&self, walk: &Walk<'_>, buffers: &mut Buffers, mixed: &mut [f32]) {
         if walk.blocks.is_empty() {
             return;
         }
-        let dim = shape.head_dim;
+        let dim = self.shape.head_dim;
         let queries = &self.queries[walk.rows.start * dim..walk.rows.end * dim];
         pack_strips(queries, dim, &mut buffers.strips);
         for index in walk.blocks.clone() {
-            if self.sees_any(&walk.rows, group, index) {
+            if self.sees_any(&walk.rows, index) {
                 let block = self.spans.block(walk.item, index, self.head, &mut buffers.tile);
                 let softmax = (&mut buffers.score_max[..], &mut buffers.weight_sum[..]);
-                let sizes = (group, shape);
-                self.attend(walk, (index, block), (&buffers.strips, sizes), softmax, mixed);
+                self.attend(walk, (index, block), &buffers.strips, (softmax, mixed));
             }
         }
     }
@@ -115,15 +111,14 @@ impl Task<'_> {
         &self,
         walk: &Walk<'_>,
         (index, block): (usize, Block<'_>),
-        (strips, (group, shape)): (&[f32], (usize, PageShape)),
-        (score_max, weight_sum): (&mut [f32], &mut [f32]),
-        mixed: &mut [f32],
+        strips: &[f32],
+        ((score_max, weight_sum), mixed): ((&mut [f32], &mut [f32]), &mut [f32]),
     ) {
-        let width = shape.value_width();
-        for (strip, queries) in strips.chunks_exact(shape.head_dim * STRIP_ROWS).enumerate() {
+        let width = self.shape.value_width();
+        for (strip, queries) in strips.chunks_exact(self.shape.head_dim * STRIP_ROWS).enumerate() {
             let first = walk.rows.start + strip * STRIP_ROWS;
             let rows = first..walk.rows.end.min(first + STRIP_ROWS);
-            let visible = self.visible(rows.clone(), group, index);
+            let visible = self.visible(rows.clone(), index);
             if visible.iter().all(Range::is_empty) {
                 continue;
             }
@@ -138,27 +133,22 @@ impl Task<'_> {
         }
     }
 
-    fn sees_any(&self, rows: &Range<usize>, group: usize, block: usize) -> bool {
-        let positions = rows.clone().step_by(group).map(|row| self.position(row, group));
+    fn sees_any(&self, rows: &Range<usize>, block: usize) -> bool {
+        let positions = rows.clone().step_by(self.group).map(|row| self.position(row));
         positions.into_iter().any(|position| !self.seen(position, block).is_empty())
     }
 
     /// The keys of `block` that each row sees.
-    fn visible(
-        &self,
-        rows: Range<usize>,
-        group: usize,
-        block: usize,
-    ) -> [Range<usize>; STRIP_ROWS] {
+    fn visible(&self, rows: Range<usize>, block: usize) -> [Range<usize>; STRIP_ROWS] {
         let mut visible = [const { 0..0 }; STRIP_ROWS];
         for (visible, row) in visible.iter_mut().zip(rows) {
-            *visible = self.seen(self.position(row, group), block);
+            *visible = self.seen(self.position(row), block);
         }
         visible
     }
 
-    fn position(&self, row: usize, group: usize) -> usize {
-        self.call.pack.positions[self.range.start + row / group]
+    fn position(&self, row: usize) -> usize {
+        self.call.pack.positions[self.range.start + row / self.group]
     }
 
     /// The keys of `block` that a query at `position` sees: not later ones, none out of its window.
