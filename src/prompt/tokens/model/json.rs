@@ -82,7 +82,8 @@ fn require_bpe(root: &Value) -> Result<(), String> {
 fn entries(root: &Value) -> Result<BTreeMap<u32, (String, i32)>, String> {
     let id = |value: &Value| {
         let id = value.as_u64().and_then(|id| u32::try_from(id).ok());
-        id.filter(|id| *id < 1 << 24).ok_or_else(|| format!("the token id {value} is not believable"))
+        id.filter(|id| *id < 1 << 24)
+            .ok_or_else(|| format!("the token id {value} is not believable"))
     };
     let mut entries = BTreeMap::new();
     for (text, value) in root["model"]["vocab"].as_object().into_iter().flatten() {
@@ -109,9 +110,9 @@ fn remove_controls(root: &mut Value, controls: &[(String, u32)]) -> Result<(), S
     };
     let keeps = |text: &str| !texts.contains(text);
     merges.retain(|merge| {
-        let parts: Vec<&str> = match merge {
-            Value::String(line) => line.splitn(2, ' ').collect(),
-            _ => merge.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
+        let parts: Vec<&str> = match merge.as_str() {
+            Some(line) => line.splitn(2, ' ').collect(),
+            None => merge.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
         };
         keeps(&parts.concat()) && parts.iter().all(|part| keeps(part))
     });
