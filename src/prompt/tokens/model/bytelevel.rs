@@ -83,7 +83,7 @@ impl ByteLevel {
 }
 
 /// Bytes without which text would be lost: all but ASCII controls and those that begin no assigned
-/// character (SmolLM2's vocabulary, made from text, lacks some of them).
+/// character (`SmolLM2`'s vocabulary, made from text, lacks some of them).
 fn is_needed(byte: u8) -> bool {
     matches!(byte, b'\n' | b' '..=b'~' | 0x80..=0xBF | 0xC2..=0xF0)
 }
