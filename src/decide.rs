@@ -9,9 +9,7 @@ mod tally;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{
-    DecisionHandle, DecisionMeta, Handle, ReadError, ReadOutcome, ReadSpec, TenantId,
-};
+use actors::{DecisionHandle, DecisionMeta, Handle, ReadError, ReadOutcome, ReadSpec, TenantId};
 use tokio::time::Instant;
 
 use crate::error::{DecideError, Problem};
@@ -106,9 +104,11 @@ impl Decider {
         let prompter = Arc::clone(&self.prompter);
         let tokens_max = self.limits.context_tokens;
         let state = state.clone();
-        off_thread(Prompter::state_bytes(&state), move || match prompter.exceeds(&state, tokens_max) {
-            Some(tokens) => Err(too_long(tokens, tokens_max)),
-            None => Ok(prompter.prefix(&state, &salt)),
+        off_thread(Prompter::state_bytes(&state), move || {
+            match prompter.exceeds(&state, tokens_max) {
+                Some(tokens) => Err(too_long(tokens, tokens_max)),
+                None => Ok(prompter.prefix(&state, &salt)),
+            }
         })
         .await
     }
@@ -199,6 +199,8 @@ fn too_long(tokens: u32, tokens_max: u32) -> DecideError {
     DecideError::Invalid(vec![Problem {
         path: vec!["state".into()],
         code: "too_long",
-        message: format!("state is more than {tokens} tokens, at most {tokens_max} fit the context"),
+        message: format!(
+            "state is more than {tokens} tokens, at most {tokens_max} fit the context"
+        ),
     }])
 }

@@ -195,7 +195,9 @@ fn recorder() -> Result<PrometheusHandle, StartError> {
     };
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS_BUCKETS)
-        .and_then(|b| b.set_buckets_for_metric(Matcher::Prefix("docket_step_".to_owned()), &COUNT_BUCKETS))
+        .and_then(|b| {
+            b.set_buckets_for_metric(Matcher::Prefix("docket_step_".to_owned()), &COUNT_BUCKETS)
+        })
         .map_err(refused)?
         .install_recorder()
         .map_err(refused)?;

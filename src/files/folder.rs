@@ -1,6 +1,6 @@
 //! Safetensors folders.
-use std::path::Path;
 use super::{FilesError, ModelFiles};
+use std::path::Path;
 pub(super) fn open(path: &Path) -> Result<ModelFiles, FilesError> {
     Err(FilesError::unsupported(path, "x"))
 }

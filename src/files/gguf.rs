@@ -71,7 +71,8 @@ fn read_config(map: &FileMap, header: &Header) -> Result<DecoderConfig, FilesErr
 
 fn read_vocabulary(path: &Path, header: &Header) -> Result<GgufVocabulary, FilesError> {
     let get = |key: &str| header.metadata.get(&format!("tokenizer.ggml.{key}"));
-    let (Some(Value::Text(model)), Some(Value::Texts(tokens))) = (get("model"), get("tokens")) else {
+    let (Some(Value::Text(model)), Some(Value::Texts(tokens))) = (get("model"), get("tokens"))
+    else {
         let message = "the file has no vocabulary (tokenizer.ggml.model and .tokens)";
         return Err(FilesError::format(path, message));
     };

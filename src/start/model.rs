@@ -97,7 +97,8 @@ fn fake(config: &Config) -> Result<Loaded, StartError> {
     let prompter =
         Prompter::new(Arc::new(ByteTokenizer::new()), &ByteTokenizer::facts(), profile, "fake")?;
     let context_tokens = context(config, engine.caps().context_tokens)?;
-    let details = json!({ "engine": "fake", "layout": prompter.layout_id(), "profile": profile.name });
+    let details =
+        json!({ "engine": "fake", "layout": prompter.layout_id(), "profile": profile.name });
     let facts = facts(config, "no model: answers from a hash, for tests", "", details);
     Ok(Loaded { engine: AnyEngine::Fake(engine), prompter, facts, context_tokens })
 }

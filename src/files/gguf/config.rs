@@ -5,9 +5,7 @@
 
 use std::path::Path;
 
-use super::super::{
-    Activation, Architecture, DecoderConfig, FilesError, RopeConfig, RopeScaling,
-};
+use super::super::{Activation, Architecture, DecoderConfig, FilesError, RopeConfig, RopeScaling};
 use super::header::{Header, Value};
 
 /// Names in `general.architecture`.
@@ -88,7 +86,10 @@ impl<'a> Metadata<'a> {
     }
 
     /// Reads the configuration. `frequencies` are the values of `rope_freqs.weight`, if present.
-    pub(super) fn config(&self, frequencies: Option<Vec<f32>>) -> Result<DecoderConfig, FilesError> {
+    pub(super) fn config(
+        &self,
+        frequencies: Option<Vec<f32>>,
+    ) -> Result<DecoderConfig, FilesError> {
         self.refuse_unsupported()?;
         let hidden = self.needed("embedding_length")?;
         let heads = self.needed("attention.head_count")?;

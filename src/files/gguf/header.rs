@@ -255,8 +255,9 @@ impl<'a> Cursor<'a> {
         let name = self.text("a tensor's name")?;
         let dimensions = self.u32()?;
         if !(1..=DIMENSIONS_MAX).contains(&dimensions) {
-            let message =
-                format!("tensor {name} has {dimensions} dimensions; 1 to {DIMENSIONS_MAX} are allowed");
+            let message = format!(
+                "tensor {name} has {dimensions} dimensions; 1 to {DIMENSIONS_MAX} are allowed"
+            );
             return Err(self.fault(message));
         }
         let mut shape = Vec::new();

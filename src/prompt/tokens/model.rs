@@ -226,8 +226,7 @@ fn typed_tokens(vocabulary: &GgufVocabulary) -> Vec<Token<'_>> {
 }
 
 fn longest_first(mut controls: Vec<(String, u32)>) -> Vec<(String, u32)> {
-    controls.sort_by(|left, right| {
-        right.0.len().cmp(&left.0.len()).then_with(|| left.0.cmp(&right.0))
-    });
+    controls
+        .sort_by(|left, right| right.0.len().cmp(&left.0.len()).then_with(|| left.0.cmp(&right.0)));
     controls
 }

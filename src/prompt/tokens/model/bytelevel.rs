@@ -53,7 +53,8 @@ impl ByteLevel {
             PreTokenizer::new(name).map_err(|message| FilesError::unsupported(path, message))?;
         let plain = tokens.iter().filter(|token| token.is_plain());
         let vocab: Vocab = plain.map(|token| (token.text.to_owned(), token.id)).collect();
-        if let Some(byte) = (0..256).find(|byte| !vocab.contains_key(&STAND_INS[*byte].to_string())) {
+        if let Some(byte) = (0..256).find(|byte| !vocab.contains_key(&STAND_INS[*byte].to_string()))
+        {
             let message = format!("the vocabulary has no token for the byte {byte:#04x}");
             return Err(FilesError::format(path, message));
         }
@@ -89,9 +90,12 @@ fn merges(lines: &[String], vocab: &Vocab) -> Result<Vec<(String, String)>, Stri
             return Err(format!("the merge {line:?} is not two tokens"));
         };
         let made = format!("{left}{right}");
-        if let Some(unknown) = [left, right, &made].into_iter().find(|text| !vocab.contains_key(*text))
+        if let Some(unknown) =
+            [left, right, &made].into_iter().find(|text| !vocab.contains_key(*text))
         {
-            return Err(format!("the merge {line:?} needs the token {unknown:?}, which is not there"));
+            return Err(format!(
+                "the merge {line:?} needs the token {unknown:?}, which is not there"
+            ));
         }
         merges.push((left.to_owned(), right.to_owned()));
     }

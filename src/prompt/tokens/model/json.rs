@@ -82,7 +82,8 @@ fn require_bpe(root: &Value) -> Result<(), String> {
 fn entries(root: &Value) -> Result<BTreeMap<u32, (String, i32)>, String> {
     let id = |value: &Value| {
         let id = value.as_u64().and_then(|id| u32::try_from(id).ok());
-        id.filter(|id| *id < 1 << 24).ok_or_else(|| format!("the token id {value} is not believable"))
+        id.filter(|id| *id < 1 << 24)
+            .ok_or_else(|| format!("the token id {value} is not believable"))
     };
     let mut entries = BTreeMap::new();
     for (text, value) in root["model"]["vocab"].as_object().into_iter().flatten() {

@@ -161,7 +161,12 @@ fn characters(text: &str) -> Vec<Symbol> {
     for (start, character) in text.char_indices() {
         let index = symbols.len();
         let after = Some(index + 1);
-        symbols.push(Symbol { start, len: character.len_utf8(), before: index.checked_sub(1), after });
+        symbols.push(Symbol {
+            start,
+            len: character.len_utf8(),
+            before: index.checked_sub(1),
+            after,
+        });
     }
     if let Some(last) = symbols.last_mut() {
         last.after = None;
@@ -172,7 +177,8 @@ fn characters(text: &str) -> Vec<Symbol> {
 /// Appends the bytes that a plain token stands for.
 pub(super) fn piece(text: &str, bytes: &mut Vec<u8>) {
     let code = text.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
-    let byte = code.filter(|code| code.len() == 2).and_then(|code| u8::from_str_radix(code, 16).ok());
+    let byte =
+        code.filter(|code| code.len() == 2).and_then(|code| u8::from_str_radix(code, 16).ok());
     match byte {
         Some(byte) => bytes.push(byte),
         None => bytes.extend_from_slice(text.replace(SPACE, " ").as_bytes()),
