@@ -49,8 +49,7 @@ impl AnyEngine {
 pub(super) fn load(config: &Config, path: Option<&Path>) -> Result<Loaded, StartError> {
     match (config.engine.kind, path) {
         (EngineKind::Fake, _) => fake(config),
-        (kind, Some(path)) => real(config, kind, path),
-        (_, None) => Err(StartError::Setting {
+        (_, _) => Err(StartError::Setting {
             flag: "--model",
             message: "this engine needs a model".to_owned(),
         }),
@@ -120,7 +119,10 @@ fn profile(config: &Config, profile: Profile) -> Result<Profile, StartError> {
     let LayoutChoice::Named(name) = &config.decision.layout else { return Ok(profile) };
     let layout = layout::layout(name).ok_or_else(|| StartError::Setting {
         flag: "--layout",
-        message: format!("{name:?} is none of {}", layout::names().join(", ")),
+        message: format!(
+            "{name:?} is none of {}",
+            layout::named::LAYOUTS.map(|layout| layout.id).join(", ")
+        ),
     })?;
     Ok(Profile { layout, ..profile })
 }
