@@ -141,7 +141,7 @@ fn real(config: &Config, kind: EngineKind, path: &Path) -> Result<Loaded, StartE
         "labels": prompter.label_codes().len(),
     });
     let engine = match kind {
-        EngineKind::Reference => reference(&files, &options, &mut details)?,
+        EngineKind::Reference => reference(files, &options, &mut details)?,
         EngineKind::Cpu | EngineKind::Fake => cpu(&files, &options, &mut details)?,
     };
     let known = crate::models::catalogue::by_name(&name);
@@ -180,11 +180,11 @@ fn cpu(
 }
 
 fn reference(
-    files: &ModelFiles,
+    files: ModelFiles,
     options: &EngineOptions,
     details: &mut serde_json::Value,
 ) -> Result<AnyEngine, StartError> {
-    let engine = ReferenceEngine::load(&files.config, &*files.tensors, options)
+    let engine = ReferenceEngine::load(&files.config, Arc::from(files.tensors), options)
         .map_err(|error| StartError::Engine(error.to_string()))?;
     details["engine"] = "reference".into();
     Ok(AnyEngine::Reference(engine))
