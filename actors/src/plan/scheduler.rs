@@ -443,8 +443,9 @@ impl<S: Segment> SchedulerCore<S> {
     fn check_drain(&mut self, now: Instant) {
         let Some(mut drain) = self.drain.filter(|drain| !drain.is_reported) else { return };
         let elapsed = now.saturating_duration_since(drain.since);
-        if elapsed >= self.drain_timeout && !drain.is_over {
+        if elapsed >= self.drain_timeout {
             drain.is_over = true;
+            // Every time: a step that fails meanwhile puts its rows back.
             self.fail_waiting(&ReadError::Draining);
         }
         let is_done = self.decisions.is_empty() || drain.is_over;
