@@ -5,11 +5,16 @@
 //! `SEED=17 cargo test -p actors --test simulation` replays one seed, `SEEDS=1000` runs more than
 //! the default.
 
+#[cfg(test)]
 #[path = "../support/fake.rs"]
 mod fake;
+#[cfg(test)]
 mod faults;
+#[cfg(test)]
 mod invariants;
+#[cfg(test)]
 mod workload;
+#[cfg(test)]
 mod world;
 
 #[cfg(test)]

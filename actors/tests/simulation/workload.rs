@@ -113,7 +113,7 @@ fn draw_client(dice: &mut Dice, is_calm: bool) -> Client {
 }
 
 fn draw_stage(dice: &mut Dice, is_calm: bool) -> Vec<ReadSpec> {
-    (0..1 + dice.below(6))
+    (0..=dice.below(6))
         .map(|_| match dice.below(100) {
             0..2 if !is_calm => faulty(POISON),
             2..4 if !is_calm => faulty(NAN),

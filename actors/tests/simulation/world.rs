@@ -8,12 +8,12 @@ use actors::{
 };
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::fake::{FakeEngine, expected, meta};
+use crate::fake::{FakeEngine, accounted, expected, meta};
 use crate::workload::{Client, Dice, Plan};
 use crate::{faults, invariants, workload};
 
 /// Virtual time after which a client without an answer is a hang.
-const PATIENCE: Duration = Duration::from_secs(3_600);
+const PATIENCE: Duration = Duration::from_hours(1);
 
 /// What a client saw.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,7 +44,8 @@ pub(crate) fn run(seed: u64) -> Record {
 async fn live(seed: u64) -> Record {
     let mut dice = Dice::new(seed);
     let plan = workload::draw(&mut dice);
-    let engine = FakeEngine::new();
+    let rows_max = dice.one_of(&[5, 64]);
+    let engine = FakeEngine::new().with_caps(|caps| caps.rows_max = rows_max);
     let has_faults = faults::draw(&mut dice, &engine, plan.is_calm);
     let engine = Arc::new(engine);
     let handle = start(Arc::clone(&engine), plan.config.clone()).await.unwrap();
@@ -123,6 +124,7 @@ async fn decide(handle: &Handle, client: &Client, seen: &mut Vec<Seen>) {
         Err(error) => return seen.push(Seen::Refused(error)),
     };
     for stage in &client.stages {
+        let at = Instant::now();
         let outcomes = match decision.read(stage.clone()).await {
             Ok(outcomes) => outcomes,
             Err(error) => return seen.push(Seen::Refused(error)),
@@ -130,6 +132,8 @@ async fn decide(handle: &Handle, client: &Client, seen: &mut Vec<Seen>) {
         assert_eq!(outcomes.len(), stage.len());
         for (spec, outcome) in stage.iter().zip(&outcomes) {
             if let Ok(outcome) = outcome {
+                let difference = accounted(outcome).saturating_sub(at.elapsed());
+                assert!(difference < Duration::from_millis(1), "time is counted twice");
                 assert_eq!(outcome.row, expected(&client.prefix, spec), "a mixed-up answer");
             }
         }

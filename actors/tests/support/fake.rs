@@ -112,16 +112,14 @@ impl Engine for FakeEngine {
             None if has(POISON) => Some(Err(EngineError::Forward("poison".to_owned()))),
             None => Some(Ok(run(&step, elapsed, &self.caps))),
         };
-        let computed = step.tokens();
+        let computed = u64::from(step.tokens());
         tokio::spawn(async move {
             tokio::time::sleep(elapsed).await;
             busy.store(false, Ordering::SeqCst);
             match result {
                 None => drop(done),
                 Some(result) => {
-                    if result.is_ok() {
-                        tokens.fetch_add(u64::from(computed), Ordering::SeqCst);
-                    }
+                    tokens.fetch_add(computed * u64::from(result.is_ok()), Ordering::SeqCst);
                     done.finish(result);
                 }
             }
