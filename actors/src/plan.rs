@@ -9,6 +9,7 @@ pub(crate) mod admit;
 pub(crate) mod boundary;
 pub(crate) mod cache;
 mod draft;
+mod ending;
 mod failures;
 mod pace;
 pub(crate) mod path;

@@ -76,7 +76,9 @@ pub(crate) fn form<S: Segment>(
     for (lane, key) in queue.order() {
         let idle_must_wait =
             lane == Lane::Idle && (foreground_left || draft.has_foreground() || draft.has_asks());
-        if draft.is_full() || passed >= limits.look_ahead || idle_must_wait {
+        // While nothing is found, the search goes on: what could run never waits for what cannot.
+        let has_looked = passed >= limits.look_ahead && !draft.is_empty();
+        if draft.is_full() || has_looked || idle_must_wait {
             break;
         }
         let Some(group) = queue.group(key) else { continue };
@@ -89,7 +91,6 @@ pub(crate) fn form<S: Segment>(
             foreground_left |= !placed && lane != Lane::Idle;
         } else {
             draft.consider_lease(group, key, first_with_rows == Some(key), moment);
-            passed += 1;
         }
     }
     draft
@@ -136,6 +137,9 @@ impl Draft {
 
     /// Notes that a group's lease is to be asked for, unless it was refused and nothing changed.
     fn consider_lease(&mut self, group: &Group, key: SegmentKey, is_first: bool, moment: Moment) {
+        if self.asks.len() >= self.limits.look_ahead {
+            return;
+        }
         let may_overflow = is_first && !moment.is_busy && !group.rows.is_empty();
         let worth_asking = match group.lease {
             Lease::Absent => true,

@@ -56,7 +56,7 @@ mod tests {
     use crate::plan::start_of_time;
 
     fn failures() -> Failures {
-        Failures::new(3, Duration::from_secs(60))
+        Failures::new(3, Duration::from_mins(1))
     }
 
     #[test]
@@ -68,7 +68,7 @@ mod tests {
         assert!(!failures.is_dead(now));
         failures.failed(now + Duration::from_secs(59));
         assert!(failures.is_dead(now + Duration::from_secs(59)));
-        assert!(!failures.is_dead(now + Duration::from_secs(60)));
+        assert!(!failures.is_dead(now + Duration::from_mins(1)));
     }
 
     #[test]

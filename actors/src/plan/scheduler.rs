@@ -10,6 +10,7 @@ use crate::config::SchedulerConfig;
 use crate::engine::{Caps, EngineError, Epoch, Segment, Step, StepOutcome};
 use crate::error::ReadError;
 use crate::plan::draft::{Moment, StepLimits, form};
+use crate::plan::ending::Drain;
 use crate::plan::failures::Failures;
 use crate::plan::pace::Pace;
 use crate::plan::path::{PathSegment, path_of};
@@ -78,16 +79,7 @@ pub(crate) struct Decision {
     deadline: Option<Instant>,
     /// When its first reads came.
     since: Option<Instant>,
-    is_expired: bool,
-}
-
-/// How far a drain is.
-#[derive(Debug, Clone, Copy)]
-struct Drain {
-    since: Instant,
-    done_before: u64,
-    is_over: bool,
-    is_reported: bool,
+    pub(super) is_expired: bool,
 }
 
 /// The scheduler without its actor.
@@ -96,7 +88,7 @@ pub(crate) struct SchedulerCore<S> {
     pub(super) queue: Queue,
     pub(super) segments: Segments<S>,
     pub(super) decisions: BTreeMap<DecisionId, Decision>,
-    deadlines: BTreeSet<(Instant, DecisionId)>,
+    pub(super) deadlines: BTreeSet<(Instant, DecisionId)>,
     pub(super) running: Option<Running>,
     /// Leases that were asked for and not answered.
     asked: usize,
@@ -112,8 +104,8 @@ pub(crate) struct SchedulerCore<S> {
     pub(super) pace: Pace,
     pub(super) failures: Failures,
     pub(super) dead: Option<String>,
-    drain: Option<Drain>,
-    drain_timeout: Duration,
+    pub(super) drain: Option<Drain>,
+    pub(super) drain_timeout: Duration,
     pub(super) steps: u64,
     pub(super) last_progress: Instant,
     pub(super) effects: Vec<SchedulerEffect<S>>,
@@ -245,23 +237,6 @@ impl<S: Segment> SchedulerCore<S> {
         group.lease == Lease::Granted && held.into_iter().any(|held| held.in_step)
     }
 
-    /// Cancels what waits of a decision; what runs is let finish, its result dropped.
-    fn cancel(&mut self, decision: DecisionId) {
-        for asker in self.take_askers(decision) {
-            self.end(asker.read, asker.place.0, Err(ReadError::Cancelled));
-        }
-    }
-
-    /// Takes a decision's reads out of the queue and of the running step.
-    fn take_askers(&mut self, decision: DecisionId) -> Vec<Asker> {
-        let Some(key) = self.decisions.get(&decision).map(|entry| entry.key) else {
-            return Vec::new();
-        };
-        let mut askers = self.queue.take_decision(key, decision);
-        askers.extend(self.running.iter_mut().flat_map(|running| running.take_decision(decision)));
-        askers
-    }
-
     fn close(&mut self, decision: DecisionId) {
         self.cancel(decision);
         let Some(entry) = self.decisions.remove(&decision) else { return };
@@ -330,25 +305,6 @@ impl<S: Segment> SchedulerCore<S> {
         }
     }
 
-    /// Ends a read.
-    pub(super) fn end(&mut self, read: ReadId, lane: Lane, result: Result<ReadOutcome, ReadError>) {
-        let totals = &mut self.totals;
-        match &result {
-            Ok(outcome) => {
-                totals.done += 1;
-                totals.cached_tokens += u64::from(outcome.cached_tokens);
-            }
-            Err(ReadError::Expired { .. }) => totals.expired += 1,
-            Err(ReadError::Cancelled) => totals.cancelled += 1,
-            Err(ReadError::Draining) => totals.drained += 1,
-            Err(ReadError::Rejected(_) | ReadError::Engine(_) | ReadError::Unavailable) => {
-                totals.failed += 1;
-            }
-        }
-        self.charges.remove(&read);
-        self.effects.push(SchedulerEffect::Reply { read, lane, result });
-    }
-
     /// Gives a group's lease back and forgets the group when nothing needs it.
     pub(super) fn release_if_unused(&mut self, key: SegmentKey) {
         let Some(group) = self.queue.group(key).filter(|group| group.is_unused()) else { return };
@@ -370,31 +326,6 @@ impl<S: Segment> SchedulerCore<S> {
         self.expire(now);
         self.check_drain(now);
         self.plan(now);
-    }
-
-    fn expire(&mut self, now: Instant) {
-        while let Some((deadline, decision)) = self.deadlines.first().copied() {
-            if deadline > now {
-                return;
-            }
-            self.deadlines.pop_first();
-            self.expire_decision(decision, now);
-        }
-    }
-
-    fn expire_decision(&mut self, decision: DecisionId, now: Instant) {
-        let Some(entry) = self.decisions.get_mut(&decision) else { return };
-        entry.is_expired = true;
-        let key = entry.key;
-        for asker in self.queue.take_decision(key, decision) {
-            let waited = now.saturating_duration_since(asker.admitted);
-            self.end(asker.read, asker.place.0, Err(ReadError::Expired { waited }));
-        }
-        // What runs may finish; the hold on the state ends with the step.
-        if let Some(group) = self.queue.group_mut(key) {
-            group.decisions.remove(&decision);
-        }
-        self.release_if_unused(key);
     }
 
     /// Asks for leases and, when no answer is outstanding, starts a step.
@@ -420,61 +351,5 @@ impl<S: Segment> SchedulerCore<S> {
         let path = group.path.clone();
         self.asked += 1;
         self.effects.push(SchedulerEffect::Lease { key, path, may_overflow });
-    }
-
-    fn begin_drain(&mut self, now: Instant) {
-        if self.drain.is_some() {
-            return;
-        }
-        let done_before = self.totals.done;
-        self.drain = Some(Drain { since: now, done_before, is_over: false, is_reported: false });
-        let wanted: Vec<_> = self
-            .queue
-            .groups()
-            .filter(|(_, group)| group.want.is_some())
-            .map(|(key, _)| key)
-            .collect();
-        for key in wanted {
-            self.end_want(key, Err(ReadError::Draining));
-            self.release_if_unused(key);
-        }
-    }
-
-    fn check_drain(&mut self, now: Instant) {
-        let Some(mut drain) = self.drain.filter(|drain| !drain.is_reported) else { return };
-        let elapsed = now.saturating_duration_since(drain.since);
-        if elapsed >= self.drain_timeout && !drain.is_over {
-            drain.is_over = true;
-            self.fail_waiting(&ReadError::Draining);
-        }
-        let is_done = self.decisions.is_empty() || drain.is_over;
-        if is_done && self.running.is_none() {
-            drain.is_reported = true;
-            drain.is_over = true;
-            let finished = self.totals.done - drain.done_before;
-            let failed = self.totals.drained;
-            let report = DrainReport { finished, failed, elapsed };
-            self.effects.push(SchedulerEffect::Drained(report));
-        }
-        self.drain = Some(drain);
-    }
-
-    /// Ends everything that waits.
-    pub(super) fn fail_waiting(&mut self, error: &ReadError) {
-        let keys: Vec<_> = self.queue.groups().map(|(key, _)| key).collect();
-        for key in keys {
-            self.fail_group(key, error);
-        }
-    }
-
-    /// Ends everything that waits on one state.
-    pub(super) fn fail_group(&mut self, key: SegmentKey, error: &ReadError) {
-        for row in self.queue.take_all(key) {
-            for asker in row.askers {
-                self.end(asker.read, asker.place.0, Err(error.clone()));
-            }
-        }
-        self.end_want(key, Err(error.clone()));
-        self.release_if_unused(key);
     }
 }

@@ -8,6 +8,7 @@ use crate::engine::Segment;
 use crate::plan::queue::Lease;
 use crate::plan::running::Running;
 use crate::plan::scheduler::SchedulerCore;
+use crate::plan::segments::Held;
 use crate::snapshot::{EngineState, LoadView};
 
 impl<S: Segment> SchedulerCore<S> {
@@ -44,7 +45,7 @@ impl<S: Segment> SchedulerCore<S> {
             let is_leased = group.lease == Lease::Granted;
             for segment in group.path.iter().filter(|segment| seen.insert(segment.key)) {
                 let held = self.segments.get(segment.key).filter(|_| is_leased);
-                tokens += u64::from(held.map_or(segment.len(), |held| held.remaining()));
+                tokens += u64::from(held.map_or(segment.len(), Held::remaining));
             }
         }
         tokens

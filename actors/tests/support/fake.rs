@@ -13,17 +13,17 @@ use actors::{
 use actors::{DecisionMeta, PathPart, ReadOutcome};
 
 /// A suffix with this token makes the whole step fail.
-pub const POISON: u32 = 1_000_001;
+pub(crate) const POISON: u32 = 1_000_001;
 /// A suffix with this token makes its row not finite.
-pub const NAN: u32 = 1_000_002;
+pub(crate) const NAN: u32 = 1_000_002;
 /// A suffix with this token kills the engine.
-pub const DEATH: u32 = 1_000_003;
+pub(crate) const DEATH: u32 = 1_000_003;
 /// A suffix with this token makes `submit` panic, and with it the scheduler.
-pub const PANIC: u32 = 1_000_004;
+pub(crate) const PANIC: u32 = 1_000_004;
 
 /// What goes wrong with a step, whatever is in it.
 #[derive(Debug, Clone)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// The step fails.
     Fail(EngineError),
     /// The completion is dropped.
@@ -31,22 +31,22 @@ pub enum Fault {
 }
 
 /// The engine.
-pub struct FakeEngine {
+pub(crate) struct FakeEngine {
     caps: Caps,
     /// Virtual time of a step, and of each token in it.
-    pub step_cost: Duration,
-    pub token_cost: Duration,
+    pub(crate) step_cost: Duration,
+    pub(crate) token_cost: Duration,
     /// Faults of the next steps; `None` for a sound one.
-    pub faults: Mutex<VecDeque<Option<Fault>>>,
+    pub(crate) faults: Mutex<VecDeque<Option<Fault>>>,
     busy: Arc<AtomicBool>,
     /// Steps that were submitted while another ran.
-    pub overlaps: AtomicU64,
+    pub(crate) overlaps: AtomicU64,
     /// Tokens of the steps that succeeded.
-    pub tokens: Arc<AtomicU64>,
+    pub(crate) tokens: Arc<AtomicU64>,
 }
 
 impl FakeEngine {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             caps: Caps {
                 name: "fake".to_owned(),
@@ -65,7 +65,7 @@ impl FakeEngine {
         }
     }
 
-    pub fn with_caps(mut self, change: impl FnOnce(&mut Caps)) -> Self {
+    pub(crate) fn with_caps(mut self, change: impl FnOnce(&mut Caps)) -> Self {
         change(&mut self.caps);
         self
     }
@@ -73,7 +73,7 @@ impl FakeEngine {
 
 /// Tokens at their positions.
 #[derive(Debug, Clone)]
-pub struct FakeSegment {
+pub(crate) struct FakeSegment {
     tokens: Arc<[u32]>,
     start: u32,
     bytes: u64,
@@ -112,16 +112,14 @@ impl Engine for FakeEngine {
             None if has(POISON) => Some(Err(EngineError::Forward("poison".to_owned()))),
             None => Some(Ok(run(&step, elapsed, &self.caps))),
         };
-        let computed = step.tokens();
+        let computed = u64::from(step.tokens());
         tokio::spawn(async move {
             tokio::time::sleep(elapsed).await;
             busy.store(false, Ordering::SeqCst);
             match result {
                 None => drop(done),
                 Some(result) => {
-                    if result.is_ok() {
-                        tokens.fetch_add(u64::from(computed), Ordering::SeqCst);
-                    }
+                    tokens.fetch_add(computed * u64::from(result.is_ok()), Ordering::SeqCst);
                     done.finish(result);
                 }
             }
@@ -178,19 +176,19 @@ fn read(prompt: &[u32], labels: &[u32]) -> RowOutcome {
 }
 
 /// What a read of `spec` on `prefix` must give, computed alone.
-pub fn expected(prefix: &Prefix, spec: &ReadSpec) -> RowOutcome {
+pub(crate) fn expected(prefix: &Prefix, spec: &ReadSpec) -> RowOutcome {
     let parts = [&prefix.head.tokens, &prefix.state.tokens, &spec.suffix];
     let prompt: Vec<u32> = parts.into_iter().flat_map(|part| part.iter().copied()).collect();
     read(&prompt, &spec.labels)
 }
 
 /// `count` tokens that depend on `name`.
-pub fn tokens(name: u32, count: u32) -> Arc<[u32]> {
+pub(crate) fn tokens(name: u32, count: u32) -> Arc<[u32]> {
     (0..count).map(|index| name * 4_099 + index % 997).collect()
 }
 
 /// A prefix with a head of 20 tokens and a state of `count`.
-pub fn prefix(tenant: u32, name: u32, count: u32) -> Prefix {
+pub(crate) fn prefix(tenant: u32, name: u32, count: u32) -> Prefix {
     let (head, state) = (tokens(7, 20), tokens(name, count));
     let head_key = SegmentKey::root(b"fake").child(b"", &head);
     let key = head_key.child(&tenant.to_le_bytes(), &state);
@@ -201,18 +199,18 @@ pub fn prefix(tenant: u32, name: u32, count: u32) -> Prefix {
 }
 
 /// A read with a suffix of `count` tokens that depends on `name`.
-pub fn spec(name: u32, count: u32) -> ReadSpec {
+pub(crate) fn spec(name: u32, count: u32) -> ReadSpec {
     let labels = Arc::from([1, 2, 3]);
     ReadSpec { suffix: tokens(name + 50_000, count), labels, want_hidden: false }
 }
 
 /// A read whose suffix begins with a special token.
-pub fn faulty(token: u32) -> ReadSpec {
+pub(crate) fn faulty(token: u32) -> ReadSpec {
     ReadSpec { suffix: Arc::from([token, 5, 6]), ..spec(0, 1) }
 }
 
 /// A decision of one stage on `prefix`.
-pub fn meta(prefix: &Prefix, lane: Lane, reads: usize) -> DecisionMeta {
+pub(crate) fn meta(prefix: &Prefix, lane: Lane, reads: usize) -> DecisionMeta {
     DecisionMeta {
         tenant: TenantId(Arc::from("t")),
         lane,
@@ -225,7 +223,7 @@ pub fn meta(prefix: &Prefix, lane: Lane, reads: usize) -> DecisionMeta {
 }
 
 /// The time that an outcome accounts for.
-pub fn accounted(outcome: &ReadOutcome) -> Duration {
+pub(crate) fn accounted(outcome: &ReadOutcome) -> Duration {
     let timing = &outcome.timing;
     timing.queue_wait + timing.state_wait + timing.engine_wait + timing.engine_time
 }
