@@ -1,6 +1,7 @@
 """Expected token ids from llama.cpp, through the shared library of the xllamacpp wheel.
 
 Usage: python3 llama_ids.py TEXTS.json VOCABULARY.gguf OUT.json
+or:    python3 llama_ids.py TEXTS.json FOLDER_OF_TINY_VOCABULARIES OUT.json
 (see README.md beside this file).
 """
 import ctypes
@@ -54,16 +55,33 @@ def tokenize(lib, vocab, text):
     return list(ids[:count])
 
 
+def encode_all(lib, path, texts):
+    vocab = open_vocabulary(lib, path)
+    return [tokenize(lib, vocab, text) for text in texts]
+
+
+def rows(ids):
+    lines = [json.dumps(each, separators=(",", ":")) for each in ids]
+    return "[\n" + ",\n".join(lines) + "\n]"
+
+
 def main():
-    texts_path, vocabulary_path, out_path = sys.argv[1:]
+    texts_path, source, out_path = sys.argv[1:]
     lib = library()
-    vocab = open_vocabulary(lib, vocabulary_path)
     with open(texts_path, encoding="utf-8") as file:
         texts = json.load(file)
+    if os.path.isdir(source):
+        parts = []
+        for name in sorted(os.listdir(source)):
+            key = name.removeprefix("tiny-").removesuffix(".gguf")
+            ids = encode_all(lib, os.path.join(source, name), texts[:196:2])
+            parts.append(json.dumps(key) + ": " + rows(ids))
+        out = "{\n" + ",\n".join(parts) + "\n}\n"
+    else:
+        out = rows(encode_all(lib, source, texts)) + "\n"
     with open(out_path, "w", encoding="utf-8") as file:
-        rows = [json.dumps(tokenize(lib, vocab, text), separators=(",", ":")) for text in texts]
-        file.write("[\n" + ",\n".join(rows) + "\n]\n")
-    print(len(texts), "texts,", out_path)
+        file.write(out)
+    print(out_path)
 
 
 if __name__ == "__main__":

@@ -65,6 +65,6 @@ fn find(folder: &Path, file: &str, depth: usize) -> Option<PathBuf> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "tests may read where the models are")]
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

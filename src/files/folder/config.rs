@@ -22,6 +22,20 @@ const MODEL_TYPES: [(&str, Architecture); 4] = [
     ("gemma3_text", Architecture::Gemma3),
 ];
 
+/// Fields that are counts.
+const COUNTS: [&str; 10] = [
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "vocab_size",
+    "max_position_embeddings",
+    "sliding_window",
+    "query_pre_attn_scalar",
+];
+
 /// A `config.json` being read.
 pub(super) struct ConfigFile<'a> {
     pub(super) path: &'a Path,
@@ -37,6 +51,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<DecoderConfig, FilesError>
     };
     let mut file = ConfigFile { path, root };
     let architecture = file.architecture()?;
+    file.check_counts()?;
     let ropes = read_ropes(&file, architecture)?;
     file.refuse_unsupported()?;
     file.fill(architecture);
@@ -77,6 +92,18 @@ impl ConfigFile<'_> {
     pub(super) fn count(&self, key: &str) -> Option<usize> {
         let number = self.root.get(key).and_then(Value::as_u64)?;
         usize::try_from(number).ok()
+    }
+
+    /// serde's own message would not name the field.
+    fn check_counts(&self) -> Result<(), FilesError> {
+        let given = COUNTS.iter().filter_map(|key| Some((key, self.root.get(*key)?)));
+        let mut wrong = given.filter(|(_, value)| !value.is_null() && value.as_u64().is_none());
+        match wrong.next() {
+            None => Ok(()),
+            Some((key, value)) => {
+                Err(self.fault(format!("{key} is {value}; a whole number is wanted")))
+            }
+        }
     }
 
     fn refuse_unsupported(&self) -> Result<(), FilesError> {
