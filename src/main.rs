@@ -1,14 +1,19 @@
 //! The `docket` command: parses what was typed, runs it, and turns failures into exit codes.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
 use clap::Parser;
 
 use docket::cli::serve::ServeArgs;
 use docket::cli::{Cli, Command, LogFormat, ask, models, pull};
+use docket::config::EngineKind;
 use docket::models::{Progress, Store, ensure};
+use docket::start::{self, signal};
+
+/// Workers of the runtime: the wire, the actors and short tokenisations. The model has its own threads.
+const RUNTIME_WORKERS: usize = 2;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -31,21 +36,35 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Pull(arguments) => Ok(pull::run(&arguments, &home, &mut out)?),
         Command::Models(arguments) => Ok(models::run(&arguments, &home, &mut out)?),
         Command::Ask(arguments) => Ok(ask::run(&arguments, &mut out)?),
-        Command::Openapi => bail!("the interface is described by the http module"),
+        Command::Openapi => Ok(writeln!(out, "{}", docket::openapi::document())?),
     }
 }
 
 fn serve(arguments: ServeArgs, home: std::path::PathBuf) -> anyhow::Result<()> {
-    let config = arguments.config(home).context("the settings cannot be")?;
-    let store = Store::new(&config.model.home);
-    let path = ensure(&store, &config.model.model, config.model.offline, &mut Progress::detect())?;
-    bail!("{} is to be served by the start module", path.display())
+    let config =
+        arguments.config(home).map_err(|faults| anyhow!("these settings cannot be:\n{faults}"))?;
+    let path = match config.engine.kind {
+        EngineKind::Fake => None,
+        EngineKind::Cpu | EngineKind::Reference => {
+            let store = Store::new(&config.model.home);
+            let offline = config.model.offline;
+            Some(ensure(&store, &config.model.model, offline, &mut Progress::detect())?)
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(RUNTIME_WORKERS)
+        .enable_all()
+        .build()
+        .context("no runtime")?;
+    let stop = signal::stop(&runtime).context("no signal handler")?;
+    Ok(runtime.block_on(start::serve(&config, path, stop))?)
 }
 
 /// Logs go to standard error, so that standard output is a command's result only.
 fn start_logging(cli: &Cli) {
     let builder = tracing_subscriber::fmt()
         .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
         .with_max_level(tracing::Level::from(cli.log_level));
     match cli.log {
         LogFormat::Text => builder.with_target(false).init(),

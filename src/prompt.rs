@@ -9,6 +9,7 @@
 pub mod labels;
 pub mod layout;
 pub mod options;
+mod parts;
 pub mod pieces;
 pub mod state;
 pub mod template;
@@ -24,10 +25,9 @@ use thiserror::Error;
 use crate::files::PromptFacts;
 use crate::json::Json;
 use crate::question::{Kind, Question, Samples, Shown};
-use labels::{Alphabet, Slot};
-use layout::{Layout, NoulStyle, Profile};
-use pieces::Piece;
-use template::{Frame, Turn};
+use labels::Alphabet;
+use layout::{Layout, Profile};
+use template::Frame;
 use tokenised::{TokenisedState, TokenisedStates};
 use tokens::TextTokenizer;
 
@@ -42,10 +42,6 @@ const CUT_TOKENS: u32 = 8;
 
 /// How much of a state's beginning and end is tokenised again to count the state's own tokens.
 const EDGE_BYTES: usize = 256;
-
-/// Answers are begun with this for a model without chat template, whatever its layout says: a bare
-/// text model has no turn of its own to begin.
-const PLAIN_PREFILL: &str = "Answer:";
 
 /// Why no prompts can be made for a model.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -93,6 +89,9 @@ pub struct Prompter {
     head: SegmentSpec,
     /// Plain text between the head's last control token and the state.
     lead: String,
+    /// The space between mark and question as the question part is tokenised: empty where the
+    /// tokenizer begins every text with one.
+    space: &'static str,
     /// Plain text after the question, up to the first control token behind it.
     after_text: String,
     /// Tokens from there to the read position.
@@ -121,18 +120,31 @@ impl Prompter {
         fingerprint: &str,
     ) -> Result<Self, PromptError> {
         let layout = profile.layout;
-        let prefill = prefill(facts, layout);
-        let probe = frame(facts, &turns(layout, prefill, None))?;
-        let slot = slot(&*tokenizer, &probe, prefill);
+        let prefill = parts::prefill(facts, layout);
+        let probe = parts::frame(facts, &parts::turns(layout, prefill, None))?;
+        let slot = parts::slot(&*tokenizer, &probe, prefill);
         let alphabet = labels::alphabet(&*tokenizer, &slot)?;
-        let words = words(&*tokenizer, &slot, layout)?;
-        let Frame { before, after } = frame(facts, &turns(layout, prefill, Some(&alphabet)))?;
-        let (head_ids, lead) = split_before(&*tokenizer, &before);
-        let (after_text, after_ids) = split_after(&*tokenizer, &(after + prefill));
+        let words = parts::words(&*tokenizer, &slot, layout)?;
+        let turns = parts::turns(layout, prefill, Some(&alphabet));
+        let Frame { before, after } = parts::frame(facts, &turns)?;
+        let (head_ids, lead) = parts::split_before(&*tokenizer, &before);
+        let (after_text, after_ids) = parts::split_after(&*tokenizer, &(after + prefill));
+        let space = parts::space(&*tokenizer, layout.mark);
         let root = SegmentKey::root(format!("{fingerprint}\n{}", layout.id).as_bytes());
         let head = SegmentSpec { key: root.child(&[], &head_ids), tokens: head_ids.into() };
         let states = TokenisedStates::new();
-        Ok(Self { tokenizer, profile, head, lead, after_text, after_ids, alphabet, words, states })
+        Ok(Self {
+            tokenizer,
+            profile,
+            head,
+            lead,
+            space,
+            after_text,
+            after_ids,
+            alphabet,
+            words,
+            states,
+        })
     }
 
     /// The tokens before every state, shared by all tenants.
@@ -245,7 +257,7 @@ impl Prompter {
         let (prefix, suffix) = (self.state_part(state), self.question_part(question, shown));
         let mut parts = self.tokenizer.encode(&prefix);
         parts.extend(self.tokenizer.encode(&suffix));
-        parts == self.tokenizer.encode(&(prefix + &suffix))
+        parts == self.tokenizer.encode(&[&prefix, " ", suffix.trim_start()].concat())
     }
 
     fn layout(&self) -> &'static Layout {
@@ -281,9 +293,10 @@ impl Prompter {
         u32::try_from(segment_tokens.saturating_sub(around)).unwrap_or(u32::MAX)
     }
 
-    /// Everything between the state and the next control token: one space, then the question.
+    /// Everything between the state and the next control token, as it is tokenised: one space, then
+    /// the question.
     fn question_part(&self, question: &Question, shown: &Shown) -> String {
-        [" ", &self.question_text(question, shown), &self.after_text].concat()
+        [self.space, &self.question_text(question, shown), &self.after_text].concat()
     }
 
     fn question_text(&self, question: &Question, shown: &Shown) -> String {
@@ -304,98 +317,6 @@ fn count(ids: &[u32]) -> u32 {
     u32::try_from(ids.len()).unwrap_or(u32::MAX)
 }
 
-fn chat_template(facts: &PromptFacts) -> Option<&str> {
-    facts.chat_template.as_deref().filter(|template| !template.trim().is_empty())
-}
-
-fn prefill(facts: &PromptFacts, layout: &Layout) -> &'static str {
-    let plain = chat_template(facts).is_none() && layout.prefill.is_empty();
-    if plain { PLAIN_PREFILL } else { layout.prefill }
-}
-
-fn frame(facts: &PromptFacts, turns: &[Turn]) -> Result<Frame, PromptError> {
-    match chat_template(facts) {
-        Some(template) => template::frame(template, facts, turns),
-        None => Ok(template::plain_frame(facts, turns)),
-    }
-}
-
-/// The turns ahead of the user's: the layout's system turn and, once the labels are known, its
-/// worked examples.
-fn turns(layout: &Layout, prefill: &str, alphabet: Option<&Alphabet>) -> Vec<Turn> {
-    let system = layout.system.map(|text| Turn { role: "system", text: text.to_owned() });
-    let mut turns: Vec<Turn> = system.into_iter().collect();
-    let examples = alphabet.map_or(&[][..], |_| layout.examples);
-    for (example, codes) in examples.iter().zip(alphabet.iter().cycle()) {
-        let question = wording::example_question(example);
-        let shown = wording::first_order(layout, &question.kind);
-        let asked = wording::question_text(layout, &question, &shown, &codes.codes);
-        let user = [layout.state_header, example.state, layout.mark, " ", &asked].concat();
-        turns.push(Turn { role: "user", text: user });
-        let label = example_label(layout, &question.kind, &shown, (codes, example.answer));
-        let lead = if prefill.is_empty() { "" } else { " " };
-        turns.push(Turn { role: "assistant", text: [prefill, lead, &label].concat() });
-    }
-    turns
-}
-
-/// The label of an example's right answer.
-fn example_label(
-    layout: &Layout,
-    kind: &Kind,
-    shown: &Shown,
-    (alphabet, answer): (&Alphabet, usize),
-) -> String {
-    if let (NoulStyle::Words { words, .. }, Kind::Noul { .. }) = (layout.noul, kind) {
-        return words[answer].to_owned();
-    }
-    let position = shown.options.iter().position(|&option| option == answer).unwrap_or(0);
-    alphabet.codes[position % alphabet.codes.len()].clone()
-}
-
-fn slot(tokenizer: &dyn TextTokenizer, frame: &Frame, prefill: &str) -> Slot {
-    let after = [frame.after.as_str(), prefill].concat();
-    let tail = match pieces::pieces(tokenizer, &after).last() {
-        Some(Piece::Text(text)) => (*text).to_owned(),
-        Some(Piece::Control(_)) | None => String::new(),
-    };
-    Slot { tail, lead: if prefill.is_empty() { "" } else { " " } }
-}
-
-fn words(
-    tokenizer: &dyn TextTokenizer,
-    slot: &Slot,
-    layout: &Layout,
-) -> Result<Option<[u32; 2]>, PromptError> {
-    match layout.noul {
-        NoulStyle::Letters { .. } => Ok(None),
-        NoulStyle::Words { words, .. } => labels::words(tokenizer, slot, words).map(Some),
-    }
-}
-
-/// Splits what stands before the user's text after its last control token: the head's tokens, and
-/// the plain text that is tokenised together with the state.
-fn split_before(tokenizer: &dyn TextTokenizer, before: &str) -> (Vec<u32>, String) {
-    let mut parts = pieces::pieces(tokenizer, before);
-    let lead = match parts.last() {
-        Some(Piece::Text(text)) => (*text).to_owned(),
-        Some(Piece::Control(_)) | None => String::new(),
-    };
-    if !lead.is_empty() {
-        parts.pop();
-    }
-    (pieces::encode(tokenizer, &parts), lead)
-}
-
-/// Splits what stands after the user's text at its first control token: the plain text that is
-/// tokenised together with the question, and the tokens behind it.
-fn split_after(tokenizer: &dyn TextTokenizer, after: &str) -> (String, Vec<u32>) {
-    let parts = pieces::pieces(tokenizer, after);
-    match parts.split_first() {
-        Some((Piece::Text(text), rest)) => ((*text).to_owned(), pieces::encode(tokenizer, rest)),
-        Some((Piece::Control(_), _)) | None => (String::new(), pieces::encode(tokenizer, &parts)),
-    }
-}
-
+#[cfg(test)]
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 mod model;
 pub mod serving;
+pub mod signal;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -202,7 +203,6 @@ fn recorder() -> Result<PrometheusHandle, StartError> {
         .install_recorder()
         .map_err(refused)?;
     crate::telemetry::describe();
-    actors::observe::describe();
     Ok(handle)
 }
 

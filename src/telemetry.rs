@@ -31,15 +31,27 @@ pub const METRICS: &[(&str, MetricKind, &str)] = &[
     (BODY_BYTES, MetricKind::Gauge, "Bytes of request bodies held before they are parsed"),
 ];
 
-/// Registers the descriptions with the recorder; called once at start.
+/// Registers the descriptions of all metrics, the actors' too, with the recorder; called once at
+/// start.
 pub fn describe() {
-    for (name, kind, description) in METRICS {
+    let actors = actors::observe::METRICS.iter().map(|(name, kind, help)| match *kind {
+        "gauge" => (*name, MetricKind::Gauge, *help),
+        "histogram" => (*name, MetricKind::Histogram, *help),
+        _ => (*name, MetricKind::Counter, *help),
+    });
+    for (name, kind, description) in METRICS.iter().copied().chain(actors) {
         match kind {
-            MetricKind::Counter => describe_counter!(*name, *description),
-            MetricKind::Gauge => describe_gauge!(*name, *description),
-            MetricKind::Histogram => describe_histogram!(*name, *description),
+            MetricKind::Counter => describe_counter!(name, description),
+            MetricKind::Gauge => describe_gauge!(name, description),
+            MetricKind::Histogram => describe_histogram!(name, description),
         }
     }
+}
+
+/// Names of all metrics that the server has.
+pub fn metric_names() -> impl Iterator<Item = &'static str> {
+    let actors = actors::observe::METRICS.iter().map(|(name, _, _)| *name);
+    METRICS.iter().map(|(name, _, _)| *name).chain(actors)
 }
 
 /// Counts one response. `route` is a route's pattern or `other`, never a path as sent.

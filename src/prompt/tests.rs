@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 
-use super::layout::{PerKind, named, profile_for};
+use super::layout::{NoulStyle, PerKind, named, profile_for};
 use super::tokens::bytes::ByteTokenizer;
 use super::*;
 use crate::question::ChoiceOption;
@@ -128,8 +128,8 @@ fn the_parts_are_the_rendered_template() {
         let prompter = prompter(layout);
         let text = rendered(&prompter, &string("A state."), &noul("Late?"), &[0, 1]);
         let facts = ByteTokenizer::facts();
-        let turns = turns(layout, layout.prefill, Some(&prompter.alphabet));
-        let frame = frame(&facts, &turns).unwrap();
+        let turns = parts::turns(layout, layout.prefill, Some(&prompter.alphabet));
+        let frame = parts::frame(&facts, &turns).unwrap();
         let user = [layout.state_header, "A state.", layout.mark, " "].concat();
         assert!(text.starts_with(&(frame.before + &user + "Late?")), "{}: {text}", layout.id);
         assert!(text.ends_with(&frame.after), "{}: {text}", layout.id);

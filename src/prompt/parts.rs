@@ -1,0 +1,119 @@
+//! The fixed parts of a model's prompts, found once at start: the template's frame, worked examples,
+//! where a label stands, and what is tokenised together with state and question.
+
+use super::labels::{self, Alphabet, Slot};
+use super::layout::{Layout, NoulStyle};
+use super::pieces::{self, Piece};
+use super::template::{self, Frame, Turn};
+use super::tokens::TextTokenizer;
+use super::{PromptError, wording};
+use crate::files::PromptFacts;
+use crate::question::{Kind, Shown};
+
+/// Answers are begun with this for a model without chat template, whatever its layout says: a bare
+/// text model has no turn of its own to begin.
+const PLAIN_PREFILL: &str = "Answer:";
+
+fn chat_template(facts: &PromptFacts) -> Option<&str> {
+    facts.chat_template.as_deref().filter(|template| !template.trim().is_empty())
+}
+
+pub(super) fn prefill(facts: &PromptFacts, layout: &Layout) -> &'static str {
+    let plain = chat_template(facts).is_none() && layout.prefill.is_empty();
+    if plain { PLAIN_PREFILL } else { layout.prefill }
+}
+
+pub(super) fn frame(facts: &PromptFacts, turns: &[Turn]) -> Result<Frame, PromptError> {
+    match chat_template(facts) {
+        Some(template) => template::frame(template, facts, turns),
+        None => Ok(template::plain_frame(facts, turns)),
+    }
+}
+
+/// The turns ahead of the user's: the layout's system turn and, once the labels are known, its
+/// worked examples.
+pub(super) fn turns(layout: &Layout, prefill: &str, alphabet: Option<&Alphabet>) -> Vec<Turn> {
+    let system = layout.system.map(|text| Turn { role: "system", text: text.to_owned() });
+    let mut turns: Vec<Turn> = system.into_iter().collect();
+    let examples = alphabet.map_or(&[][..], |_| layout.examples);
+    for (example, codes) in examples.iter().zip(alphabet.iter().cycle()) {
+        let question = wording::example_question(example);
+        let shown = wording::first_order(layout, &question.kind);
+        let asked = wording::question_text(layout, &question, &shown, &codes.codes);
+        let user = [layout.state_header, example.state, layout.mark, " ", &asked].concat();
+        turns.push(Turn { role: "user", text: user });
+        let label = example_label(layout, &question.kind, &shown, (codes, example.answer));
+        let lead = if prefill.is_empty() { "" } else { " " };
+        turns.push(Turn { role: "assistant", text: [prefill, lead, &label].concat() });
+    }
+    turns
+}
+
+/// The label of an example's right answer.
+fn example_label(
+    layout: &Layout,
+    kind: &Kind,
+    shown: &Shown,
+    (alphabet, answer): (&Alphabet, usize),
+) -> String {
+    if let (NoulStyle::Words { words, .. }, Kind::Noul { .. }) = (layout.noul, kind) {
+        return words[answer].to_owned();
+    }
+    let position = shown.options.iter().position(|&option| option == answer).unwrap_or(0);
+    alphabet.codes[position % alphabet.codes.len()].clone()
+}
+
+pub(super) fn slot(tokenizer: &dyn TextTokenizer, frame: &Frame, prefill: &str) -> Slot {
+    let after = [frame.after.as_str(), prefill].concat();
+    let tail = match pieces::pieces(tokenizer, &after).last() {
+        Some(Piece::Text(text)) => (*text).to_owned(),
+        Some(Piece::Control(_)) | None => String::new(),
+    };
+    Slot { tail, lead: if prefill.is_empty() { "" } else { " " } }
+}
+
+pub(super) fn words(
+    tokenizer: &dyn TextTokenizer,
+    slot: &Slot,
+    layout: &Layout,
+) -> Result<Option<[u32; 2]>, PromptError> {
+    match layout.noul {
+        NoulStyle::Letters { .. } => Ok(None),
+        NoulStyle::Words { words, .. } => labels::words(tokenizer, slot, words).map(Some),
+    }
+}
+
+/// Splits what stands before the user's text after its last control token: the head's tokens, and
+/// the plain text that is tokenised together with the state.
+pub(super) fn split_before(tokenizer: &dyn TextTokenizer, before: &str) -> (Vec<u32>, String) {
+    let mut parts = pieces::pieces(tokenizer, before);
+    let lead = match parts.last() {
+        Some(Piece::Text(text)) => (*text).to_owned(),
+        Some(Piece::Control(_)) | None => String::new(),
+    };
+    if !lead.is_empty() {
+        parts.pop();
+    }
+    (pieces::encode(tokenizer, &parts), lead)
+}
+
+/// Splits what stands after the user's text at its first control token: the plain text that is
+/// tokenised together with the question, and the tokens behind it.
+pub(super) fn split_after(tokenizer: &dyn TextTokenizer, after: &str) -> (String, Vec<u32>) {
+    let parts = pieces::pieces(tokenizer, after);
+    match parts.split_first() {
+        Some((Piece::Text(text), rest)) => ((*text).to_owned(), pieces::encode(tokenizer, rest)),
+        Some((Piece::Control(_), _)) | None => (String::new(), pieces::encode(tokenizer, &parts)),
+    }
+}
+
+/// How the one space between mark and question is written in the question part. A tokenizer that
+/// begins every text with a space of its own (sentencepiece's) would make two of it.
+pub(super) fn space(tokenizer: &dyn TextTokenizer, mark: &str) -> &'static str {
+    let whole = tokenizer.encode(&[mark, " Is it?"].concat());
+    let joins = |question: &str| {
+        let (before, after) = (tokenizer.encode(mark), tokenizer.encode(question));
+        whole == [before, after].concat()
+    };
+    if !joins(" Is it?") && joins("Is it?") { "" } else { " " }
+}
