@@ -1,7 +1,5 @@
 //! The generator: random numbers, slots, forms, themes, and the published cases.
 
-use docket::json::Json;
-
 use crate::devset;
 use crate::forms::{Body, render};
 use crate::random::Random;
