@@ -101,14 +101,12 @@ pub(crate) fn brier(cases: &[Labelled]) -> f64 {
 /// Source: Naeini et al. 2015: the mean gap between a bin's accuracy and its confidence, weighted by
 /// how many cases are in it.
 pub(crate) fn calibration_error(cases: &[Labelled]) -> f64 {
-    let mut bins = [(0.0_f64, 0.0_f64); BINS];
+    let mut gaps = [0.0_f64; BINS];
     for case in cases {
         let confidence = case.probabilities[case.top()];
-        let (gap, _) = &mut bins[bin(confidence)];
-        *gap += confidence - f64::from(u8::from(case.is_right()));
+        gaps[bin(confidence)] += confidence - f64::from(u8::from(case.is_right()));
     }
-    bins.iter_mut().for_each(|(gap, error)| *error = gap.abs());
-    bins.iter().map(|(_, error)| error).sum::<f64>() / (cases.len().max(1) as f64)
+    gaps.iter().map(|gap| gap.abs()).sum::<f64>() / (cases.len().max(1) as f64)
 }
 
 fn bin(confidence: f64) -> usize {

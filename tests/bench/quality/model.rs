@@ -83,13 +83,12 @@ impl Model {
     /// The model's prompts in the layout of this id.
     pub(crate) fn layout(&self, id: &str) -> anyhow::Result<ModelLayout> {
         let layout = layout::layout(id).with_context(|| format!("no layout is called {id:?}"))?;
-        let content = Sha256::digest(format!("{layout:?}"));
-        let content: String = content[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+        let content = format!("{:x}", Sha256::digest(format!("{layout:?}")));
         let profile = Profile { layout, ..self.profile };
         let tokenizer = Arc::clone(&self.tokenizer);
         let fingerprint = self.fingerprint();
         let prompter = Prompter::new(tokenizer, &self.files.prompt, profile, fingerprint)?;
-        Ok(ModelLayout { identity: format!("{id}@{content}"), prompter })
+        Ok(ModelLayout { identity: format!("{id}@{}", &content[..8]), prompter })
     }
 
     /// Loads the weights.

@@ -85,22 +85,24 @@ pub(crate) fn samples(groups: &[Group<'_>]) -> String {
     );
     for group in groups {
         for kind in KINDS {
-            let records = group.of_kind(kind);
-            if records.is_empty() {
-                continue;
-            }
-            let curve = curve(&records);
-            let cheapest = cheapest(&curve);
-            let shown = curve.iter().zip(1..).map(|(right, orders)| {
-                if orders == cheapest { format!("**{right}**") } else { right.to_string() }
-            });
-            let shown = shown.collect::<Vec<_>>().join(", ");
-            let (layout, set, cases) = (group.layout, group.set, records.len());
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "| {layout} | {set} | {kind} | {cases} | {shown} |");
+            text += &samples_row(group, kind);
         }
     }
     text
+}
+
+fn samples_row(group: &Group<'_>, kind: &str) -> String {
+    let records = group.of_kind(kind);
+    if records.is_empty() {
+        return String::new();
+    }
+    let curve = curve(&records);
+    let cheapest = cheapest(&curve);
+    let shown = curve.iter().zip(1..).map(|(right, orders)| {
+        if orders == cheapest { format!("**{right}**") } else { right.to_string() }
+    });
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    format!("| {} | {} | {kind} | {} | {shown} |\n", group.layout, group.set, records.len())
 }
 
 /// What a profile should hold for this layout: orders and temperature a kind.
