@@ -111,7 +111,7 @@ impl FakeModel {
         let fault = self.options.fault.filter(|fault| fault.at == self.steps).map(|f| f.kind);
         let mut cost = self.options.step + self.options.token * step.tokens();
         match fault {
-            Some(FaultKind::Hang) => cost += Duration::from_secs(60),
+            Some(FaultKind::Hang) => cost += Duration::from_mins(1),
             #[expect(clippy::panic, reason = "the injected fault is a panic")]
             Some(FaultKind::Panic) => panic!("injected by --fake-fault"),
             Some(FaultKind::Error) => {
