@@ -119,7 +119,10 @@ impl World {
             }
             SchedulerEffect::WantStarted { key } => self.cache.want_started(key),
             SchedulerEffect::WantEnded { key, result } => self.cache.want_ended(key, &result, now),
-            other => panic!("{other:?} is not for the cache"),
+            SchedulerEffect::Run(_)
+            | SchedulerEffect::Reply { .. }
+            | SchedulerEffect::Log(_)
+            | SchedulerEffect::Drained(_) => panic!("not for the cache"),
         };
         self.take_cache_effects(effects);
     }
@@ -163,7 +166,7 @@ impl World {
         self.next += 1;
         self.decisions.push((decision, name));
         let prefix = prefix(name, tokens_of(name));
-        let deadline = (self.next % 5 == 0).then(|| self.now + Duration::from_millis(900));
+        let deadline = (self.next.is_multiple_of(5)).then(|| self.now + Duration::from_millis(900));
         self.tell(SchedulerEvent::Open { decision, prefix, lane, deadline });
         let reads: Vec<_> =
             (0..reads).map(|read| spec(name, 1 + (read * 37 + lane as u32) % 99)).collect();
