@@ -84,7 +84,7 @@ fn no_file_is_named_for_nothing() {
 
 #[test]
 fn nothing_is_left_for_later_without_an_issue() {
-    let words = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
+    let words = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")];
     let left = |line: &str| words.iter().any(|word| line.contains(word)) && !line.contains('#');
     let mut faults = Vec::new();
     for path in support::sources().into_iter().filter(|path| !path.ends_with("tidy.rs")) {
