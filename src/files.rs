@@ -32,7 +32,7 @@ pub fn open(path: &Path) -> Result<ModelFiles, FilesError> {
 /// Architectures of the `cpu` engine. One decoder serves all; [`DecoderConfig`] has the differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Architecture {
-    /// Llama 2/3, SmolLM2 and their kin.
+    /// Llama 2/3, `SmolLM2` and their kin.
     Llama,
     /// Qwen2 and 2.5: biases on q, k and v.
     Qwen2,
@@ -75,6 +75,7 @@ pub enum Activation {
 /// A dense decoder as data. Tensors go by their Hugging Face names and forms (half-split rope,
 /// gemma norms stored as weight - 1), whatever file they came from.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one independent difference of a family")]
 pub struct DecoderConfig {
     /// Which family.
     pub architecture: Architecture,

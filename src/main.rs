@@ -1,9 +1,9 @@
 //! The `docket` command: parses what was typed, runs it, and turns failures into exit codes.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::Parser;
 
 use docket::cli::serve::ServeArgs;
@@ -41,7 +41,8 @@ fn run(cli: Cli) -> anyhow::Result<()> {
 }
 
 fn serve(arguments: ServeArgs, home: std::path::PathBuf) -> anyhow::Result<()> {
-    let config = arguments.config(home).context("the settings cannot be")?;
+    let config =
+        arguments.config(home).map_err(|faults| anyhow!("these settings cannot be:\n{faults}"))?;
     let path = match config.engine.kind {
         EngineKind::Fake => None,
         EngineKind::Cpu | EngineKind::Reference => {
@@ -63,6 +64,7 @@ fn serve(arguments: ServeArgs, home: std::path::PathBuf) -> anyhow::Result<()> {
 fn start_logging(cli: &Cli) {
     let builder = tracing_subscriber::fmt()
         .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
         .with_max_level(tracing::Level::from(cli.log_level));
     match cli.log {
         LogFormat::Text => builder.with_target(false).init(),

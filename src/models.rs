@@ -60,8 +60,7 @@ pub fn ensure(
     }
     match store.find(&model.slug(), Thoroughness::Quick) {
         Ok(Some(path)) => Ok(path),
-        Ok(None) if offline => Err(PullError::Offline { name: model.to_string() }),
-        Err(PullError::Damaged { .. }) | Ok(None) if !offline => pull(store, model, progress),
+        Ok(None) | Err(PullError::Damaged { .. }) if !offline => pull(store, model, progress),
         Ok(None) => Err(PullError::Offline { name: model.to_string() }),
         Err(error) => Err(error),
     }

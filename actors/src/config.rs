@@ -117,7 +117,7 @@ impl Default for SchedulerConfig {
             tick: Duration::from_millis(100),
             drain_timeout: Duration::from_secs(30),
             failures_max: 3,
-            failure_window: Duration::from_secs(60),
+            failure_window: Duration::from_mins(1),
             restarts_max: 3,
         }
     }
@@ -128,8 +128,8 @@ impl Default for CacheConfig {
         Self {
             kv_bytes: 1 << 30,
             pin_ratio: 0.25,
-            prewarm_ttl: Duration::from_secs(300),
-            prewarm_ttl_max: Duration::from_secs(3_600),
+            prewarm_ttl: Duration::from_mins(5),
+            prewarm_ttl_max: Duration::from_hours(1),
             wants_max: 256,
         }
     }

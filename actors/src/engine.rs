@@ -167,7 +167,10 @@ pub enum EngineError {
 /// The way back for a step's outcome; finishing consumes it, so it happens once.
 ///
 /// A completion that is dropped unfinished reports [`EngineError::Dead`].
-pub struct Completion<S>(Option<Box<dyn FnOnce(Result<StepOutcome<S>, EngineError>) + Send>>);
+pub struct Completion<S>(Option<Report<S>>);
+
+/// Takes the outcome of a step.
+type Report<S> = Box<dyn FnOnce(Result<StepOutcome<S>, EngineError>) + Send>;
 
 impl<S> Completion<S> {
     /// Makes a completion which hands the outcome to `report`.

@@ -147,7 +147,10 @@ impl Handle {
 
 impl fmt::Debug for Handle {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Handle").field("load", &self.shared.load.load()).finish()
+        formatter
+            .debug_struct("Handle")
+            .field("load", &self.shared.load.load())
+            .finish_non_exhaustive()
     }
 }
 

@@ -84,6 +84,14 @@ impl Shared {
         self.links.store(links.map(Arc::new));
     }
 
+    /// Puts a new registration actor in the place of the one that is gone.
+    pub(crate) fn set_registration(&self, registration: &ActorRef<RegistrationMessage>) {
+        self.links.rcu(|links| {
+            let links = links.as_deref()?;
+            Some(Arc::new(Links { registration: registration.clone(), ..links.clone() }))
+        });
+    }
+
     /// Sends to the scheduler; what cannot be sent is dropped, its reply port included.
     pub(crate) fn scheduler(&self, ask: SchedulerAsk) {
         if let Some(links) = self.links.load().as_ref() {

@@ -1,17 +1,172 @@
 //! Metric emission: every name of this crate, once.
+//!
+//! Only this file calls the `metrics` macros. Label values are bounded: lanes, reasons and results,
+//! never a tenant.
 
-use metrics::counter;
+use metrics::{counter, gauge, histogram};
 
-use crate::error::RejectReason;
+use crate::error::{ReadError, RejectReason};
+use crate::handle::PrewarmOutcome;
+use crate::plan::residency::DropReason;
+use crate::read::{Lane, ReadOutcome};
+use crate::snapshot::{LoadView, RegistrationCounters, ResidencyView, StepLogEntry};
 
 /// Every metric: name, kind (`counter`, `gauge`, `histogram`), help.
-pub const METRICS: &[(&str, &str, &str)] = &[(
-    "docket_admission_rejections_total",
-    "counter",
-    "Decisions and prewarms refused at admission, by reason",
-)];
+pub const METRICS: &[(&str, &str, &str)] = &[
+    (
+        "docket_admission_rejections_total",
+        "counter",
+        "Decisions and prewarms refused at admission, by reason",
+    ),
+    ("docket_reads_total", "counter", "Reads that ended, by outcome"),
+    ("docket_computed_tokens_total", "counter", "Tokens that the engine ran"),
+    (
+        "docket_cached_tokens_total",
+        "counter",
+        "Prompt tokens of answered reads that were not computed for them",
+    ),
+    (
+        "docket_state_duplicate_prefill_tokens_total",
+        "counter",
+        "State tokens computed again while they were resident; must stay 0",
+    ),
+    ("docket_queue_reads", "gauge", "Reads that wait, by lane"),
+    ("docket_queue_tokens", "gauge", "Unique tokens that wait"),
+    ("docket_reads_in_flight", "gauge", "Reads in the running step"),
+    ("docket_decisions_open", "gauge", "Decisions that are open"),
+    ("docket_engine_tokens_per_second", "gauge", "Smoothed speed of the engine"),
+    ("docket_step_duration_seconds", "histogram", "Time of a step as the scheduler sees it"),
+    ("docket_step_tokens", "histogram", "Tokens of a step"),
+    ("docket_step_rows", "histogram", "Rows of a step"),
+    (
+        "docket_queue_wait_seconds",
+        "histogram",
+        "From admission of a read until work on it begins, by lane",
+    ),
+    ("docket_state_wait_seconds", "histogram", "From then until its state is resident, by lane"),
+    (
+        "docket_engine_wait_seconds",
+        "histogram",
+        "From ready to run until the step of a read begins, by lane",
+    ),
+    ("docket_residency_bytes", "gauge", "Bytes of keys and values, by kind"),
+    ("docket_residency_segments", "gauge", "Heads and states that are held"),
+    ("docket_evictions_total", "counter", "Heads and states that were dropped, by reason"),
+    ("docket_registrations_total", "counter", "Boundary registrations that ended, by result"),
+    ("docket_registrations_pending", "gauge", "Boundary registrations that wait or run"),
+    ("docket_prewarms_total", "counter", "Prewarms that were answered, by result"),
+    ("docket_engine_failures_total", "counter", "Steps that failed as a whole"),
+    ("docket_engine_epoch", "gauge", "Generation; raised at each restart of the actors"),
+];
 
 /// A decision or prewarm was refused.
 pub(crate) fn rejected(reason: &RejectReason) {
     counter!("docket_admission_rejections_total", "reason" => reason.as_str()).increment(1);
+}
+
+/// A read ended.
+pub(crate) fn read_ended(lane: Lane, result: &Result<ReadOutcome, ReadError>) {
+    counter!("docket_reads_total", "outcome" => outcome_of(result)).increment(1);
+    let Ok(outcome) = result else { return };
+    let (timing, lane) = (&outcome.timing, lane.as_str());
+    counter!("docket_cached_tokens_total").increment(u64::from(outcome.cached_tokens));
+    histogram!("docket_queue_wait_seconds", "lane" => lane).record(timing.queue_wait);
+    histogram!("docket_state_wait_seconds", "lane" => lane).record(timing.state_wait);
+    histogram!("docket_engine_wait_seconds", "lane" => lane).record(timing.engine_wait);
+}
+
+fn outcome_of(result: &Result<ReadOutcome, ReadError>) -> &'static str {
+    match result {
+        Ok(_) => "done",
+        Err(ReadError::Rejected(_)) => "rejected",
+        Err(ReadError::Engine(_)) => "failed",
+        Err(ReadError::Expired { .. }) => "expired",
+        Err(ReadError::Cancelled) => "cancelled",
+        Err(ReadError::Draining) => "draining",
+        Err(ReadError::Unavailable) => "unavailable",
+    }
+}
+
+/// A step ended.
+pub(crate) fn step_ended(step: &StepLogEntry) {
+    if step.succeeded {
+        counter!("docket_computed_tokens_total").increment(u64::from(step.tokens));
+    } else {
+        counter!("docket_engine_failures_total").increment(1);
+    }
+    histogram!("docket_step_duration_seconds").record(step.elapsed);
+    histogram!("docket_step_tokens").record(f64::from(step.tokens));
+    histogram!("docket_step_rows").record(step.rows.len() as f64);
+}
+
+/// The scheduler has published.
+pub(crate) fn load(view: &LoadView) {
+    for lane in Lane::ALL {
+        let waiting = view.waiting_in(lane) as f64;
+        gauge!("docket_queue_reads", "lane" => lane.as_str()).set(waiting);
+    }
+    gauge!("docket_queue_tokens").set(view.tokens_waiting as f64);
+    gauge!("docket_reads_in_flight").set(view.reads_in_flight as f64);
+    gauge!("docket_decisions_open").set(view.decisions_open as f64);
+    gauge!("docket_engine_tokens_per_second").set(view.tokens_per_second);
+    gauge!("docket_engine_epoch").set(view.epoch as f64);
+}
+
+/// The cache has published.
+pub(crate) fn residency(view: &ResidencyView) {
+    let kinds = [
+        ("used", view.used),
+        ("reserved", view.reserved),
+        ("pinned", view.pinned),
+        ("overflow", view.overflow),
+        ("budget", view.budget),
+    ];
+    for (kind, bytes) in kinds {
+        gauge!("docket_residency_bytes", "kind" => kind).set(bytes as f64);
+    }
+    gauge!("docket_residency_segments").set(view.segments as f64);
+}
+
+/// State tokens were computed again although they were resident.
+pub(crate) fn duplicate_tokens(tokens: u64) {
+    counter!("docket_state_duplicate_prefill_tokens_total").increment(tokens);
+}
+
+/// A head or state was dropped.
+pub(crate) fn dropped(reason: DropReason) {
+    let reason = match reason {
+        DropReason::Room => "room",
+        DropReason::Released => "released",
+        DropReason::Overflow => "overflow",
+    };
+    counter!("docket_evictions_total", "reason" => reason).increment(1);
+}
+
+/// A prewarm was answered.
+pub(crate) fn prewarmed(result: &Result<PrewarmOutcome, ReadError>) {
+    let result = match result {
+        Ok(PrewarmOutcome { pending: true, .. }) => "pending",
+        Ok(PrewarmOutcome { stored: true, .. }) => "stored",
+        Ok(_) => "not_stored",
+        Err(ReadError::Rejected(_)) => "rejected",
+        Err(ReadError::Expired { .. }) => "expired",
+        Err(ReadError::Engine(_)) => "failed",
+        Err(ReadError::Cancelled | ReadError::Draining | ReadError::Unavailable) => "unavailable",
+    };
+    counter!("docket_prewarms_total", "result" => result).increment(1);
+}
+
+/// The registration actor has published; `before` is what it published last.
+pub(crate) fn registrations(before: &RegistrationCounters, now: &RegistrationCounters) {
+    let ended = [
+        ("registered", before.registered, now.registered),
+        ("dropped", before.dropped, now.dropped),
+        ("failed", before.failed, now.failed),
+    ];
+    for (result, before, now) in ended {
+        let more = now.saturating_sub(before);
+        counter!("docket_registrations_total", "result" => result).increment(more);
+    }
+    let waiting = now.pending + now.deferred + now.running;
+    gauge!("docket_registrations_pending").set(waiting as f64);
 }

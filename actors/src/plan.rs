@@ -6,6 +6,20 @@
 //! depend on: reply ports, the engine, the clock.
 
 pub(crate) mod admit;
+pub(crate) mod boundary;
+pub(crate) mod cache;
+mod draft;
+mod ending;
+mod failures;
+mod pace;
+pub(crate) mod path;
+mod queue;
+pub(crate) mod residency;
+mod running;
+pub(crate) mod scheduler;
+mod segments;
+mod settle;
+mod view;
 
 use std::fmt;
 
@@ -22,10 +36,6 @@ pub struct ReadId {
     pub index: u32,
 }
 
-/// Number of a want: a state that is to be resident though no read needs it now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WantId(pub u64);
-
 impl fmt::Display for DecisionId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "d{}", self.0)
@@ -36,4 +46,10 @@ impl fmt::Display for ReadId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}.{}", self.decision, self.index)
     }
+}
+
+/// Some instant, for tests that need one.
+#[cfg(test)]
+pub(crate) fn start_of_time() -> std::time::Instant {
+    tokio::time::Instant::now().into_std()
 }

@@ -70,6 +70,7 @@ impl SegmentKey {
     }
 
     /// The key of `tokens` after `self`, under `salt` (empty for what all tenants share).
+    #[must_use]
     pub fn child(&self, salt: &[u8], tokens: &[u32]) -> Self {
         let mut hash = Sha256::new();
         hash.update(self.0);

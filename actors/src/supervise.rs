@@ -1,14 +1,23 @@
-//! The supervisor: starts the actors, starts them again, or gives up.
+//! The supervisor: starts the actors, starts them again after a panic, or gives up.
+//!
+//! Scheduler and cache know of each other's leases, so they live and die together; each pair has
+//! its own epoch and begins with an empty table. What was in flight sees its reply port drop.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ractor::{Actor, ActorProcessingErr, ActorRef};
+use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use thiserror::Error;
+use tokio::time::Instant;
 
+use crate::cache::CacheActor;
 use crate::config::{Config, ConfigProblem};
-use crate::engine::Engine;
+use crate::engine::{Engine, Epoch};
 use crate::handle::Handle;
-use crate::links::Shared;
+use crate::links::{Links, Shared};
+use crate::registration::{RegistrationActor, RegistrationMessage};
+use crate::scheduler::{SchedulerActor, SchedulerArguments};
+use crate::snapshot::{EngineState, LoadView};
 
 /// Why the actors could not be started.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -21,23 +30,150 @@ pub enum StartError {
     Spawn(String),
 }
 
-/// What the supervisor is told.
+/// What the supervisor is told: nothing, it only watches.
 pub(crate) enum SupervisorMessage {}
 
-struct SupervisorActor;
+/// The actors that are watched.
+pub(crate) struct Supervisor<E> {
+    shared: Arc<Shared>,
+    engine: Arc<E>,
+    epoch: Epoch,
+    pair: [ActorCell; 2],
+    registration: ActorRef<RegistrationMessage>,
+    restarts: VecDeque<Instant>,
+}
 
-impl Actor for SupervisorActor {
+struct SupervisorActor<E>(std::marker::PhantomData<fn() -> E>);
+
+impl<E: Engine> Actor for SupervisorActor<E> {
     type Msg = SupervisorMessage;
-    type State = ();
-    type Arguments = ();
+    type State = Supervisor<E>;
+    type Arguments = (Arc<Shared>, Arc<E>);
 
     async fn pre_start(
         &self,
-        _: ActorRef<SupervisorMessage>,
-        (): (),
+        myself: ActorRef<SupervisorMessage>,
+        (shared, engine): (Arc<Shared>, Arc<E>),
+    ) -> Result<Supervisor<E>, ActorProcessingErr> {
+        let registration = start_registration(&shared, &myself).await?;
+        let pair = start_pair(&shared, &engine, &registration, (0, &myself)).await?;
+        let restarts = VecDeque::new();
+        Ok(Supervisor { shared, engine, epoch: 0, pair, registration, restarts })
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<SupervisorMessage>,
+        event: SupervisionEvent,
+        supervisor: &mut Supervisor<E>,
     ) -> Result<(), ActorProcessingErr> {
+        let (who, why) = match event {
+            SupervisionEvent::ActorFailed(who, why) => (who.get_id(), why.to_string()),
+            SupervisionEvent::ActorTerminated(who, _, why) => {
+                (who.get_id(), why.unwrap_or_default())
+            }
+            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {
+                return Ok(());
+            }
+        };
+        supervisor.lost(&myself, who, &why).await;
         Ok(())
     }
+}
+
+impl<E: Engine> Supervisor<E> {
+    /// Replaces what was lost; a member of a pair that was replaced already is nobody's loss.
+    async fn lost(&mut self, myself: &ActorRef<SupervisorMessage>, who: ActorId, why: &str) {
+        let in_pair = self.pair.iter().any(|cell| cell.get_id() == who);
+        if !in_pair && self.registration.get_id() != who {
+            return;
+        }
+        tracing::error!(why, in_pair, "an actor ended");
+        if self.is_given_up() {
+            self.give_up(why);
+        } else if let Err(error) = self.restart(myself, in_pair).await {
+            self.give_up(&error.to_string());
+        }
+    }
+
+    /// Whether there were too many restarts within the window.
+    fn is_given_up(&mut self) -> bool {
+        let config = &self.shared.config.scheduler;
+        let (now, window) = (Instant::now(), config.failure_window);
+        self.restarts.retain(|at| now.duration_since(*at) < window);
+        self.restarts.push_back(now);
+        self.restarts.len() > config.restarts_max
+    }
+
+    async fn restart(
+        &mut self,
+        myself: &ActorRef<SupervisorMessage>,
+        in_pair: bool,
+    ) -> Result<(), ActorProcessingErr> {
+        if !in_pair {
+            self.registration = start_registration(&self.shared, myself).await?;
+            self.shared.set_registration(&self.registration);
+            return Ok(());
+        }
+        self.shared.set_links(None);
+        self.set_engine_state(EngineState::Restarting);
+        for cell in &self.pair {
+            cell.kill();
+        }
+        self.epoch += 1;
+        let at = (self.epoch, myself);
+        self.pair = start_pair(&self.shared, &self.engine, &self.registration, at).await?;
+        Ok(())
+    }
+
+    fn give_up(&self, why: &str) {
+        self.shared.set_links(None);
+        for cell in &self.pair {
+            cell.kill();
+        }
+        self.set_engine_state(EngineState::Dead(format!("the actors failed too often: {why}")));
+    }
+
+    fn set_engine_state(&self, engine: EngineState) {
+        let view = LoadView::clone(&self.shared.load.load());
+        self.shared.load.store(Arc::new(LoadView { engine, ..view }));
+    }
+}
+
+async fn start_registration(
+    shared: &Arc<Shared>,
+    supervisor: &ActorRef<SupervisorMessage>,
+) -> Result<ActorRef<RegistrationMessage>, ActorProcessingErr> {
+    let cell = supervisor.get_cell();
+    let (actor, _) = Actor::spawn_linked(None, RegistrationActor, Arc::clone(shared), cell).await?;
+    Ok(actor)
+}
+
+/// Starts cache and scheduler and makes them known.
+async fn start_pair<E: Engine>(
+    shared: &Arc<Shared>,
+    engine: &Arc<E>,
+    registration: &ActorRef<RegistrationMessage>,
+    (epoch, supervisor): (Epoch, &ActorRef<SupervisorMessage>),
+) -> Result<[ActorCell; 2], ActorProcessingErr> {
+    let actor = CacheActor::<E::Segment>::new();
+    let (cache, _) =
+        Actor::spawn_linked(None, actor, Arc::clone(shared), supervisor.get_cell()).await?;
+    let arguments = SchedulerArguments {
+        shared: Arc::clone(shared),
+        engine: Arc::clone(engine),
+        cache: cache.clone(),
+        epoch,
+    };
+    let actor = SchedulerActor::<E>::new();
+    let (scheduler, _) = Actor::spawn_linked(None, actor, arguments, supervisor.get_cell()).await?;
+    let pair = [cache.get_cell(), scheduler.get_cell()];
+    shared.set_links(Some(Links {
+        scheduler: scheduler.get_derived(),
+        cache: cache.get_derived(),
+        registration: registration.clone(),
+    }));
+    Ok(pair)
 }
 
 /// Starts the actors over `engine`.
@@ -47,7 +183,8 @@ impl Actor for SupervisorActor {
 pub async fn start<E: Engine>(engine: Arc<E>, config: Config) -> Result<Handle, StartError> {
     config.validate().map_err(StartError::Config)?;
     let shared = Arc::new(Shared::new(config, engine.caps()));
-    let (supervisor, _) = Actor::spawn(None, SupervisorActor, ())
+    let actor = SupervisorActor(std::marker::PhantomData);
+    let (supervisor, _) = Actor::spawn(None, actor, (Arc::clone(&shared), engine))
         .await
         .map_err(|error| StartError::Spawn(error.to_string()))?;
     Ok(Handle::new(shared, supervisor))

@@ -11,7 +11,7 @@ use crate::models::{self, ModelRef, Progress, PullError, Store};
 /// What to pull.
 #[derive(Debug, Args)]
 pub struct PullArgs {
-    /// A name from `docket models`, or hf:OWNER/REPO[:FILE]
+    /// A name from `docket models`, or hf:OWNER/REPO or hf:OWNER/REPO:FILE
     #[arg(value_name = "NAME")]
     pub name: String,
 }

@@ -18,8 +18,8 @@ use crate::models::catalogue::DEFAULT_MODEL;
 /// What to serve, and how.
 #[derive(Debug, Default, Args)]
 pub struct ServeArgs {
-    /// A name from `docket models`, hf:OWNER/REPO[:FILE], a GGUF file or a folder of safetensors
-    /// [default: qwen2.5-coder:1.5b]
+    /// A name from `docket models`, hf:OWNER/REPO, hf:OWNER/REPO:FILE, a GGUF file or a folder of
+    /// safetensors [default: qwen2.5-coder:1.5b]
     #[arg(value_name = "NAME|PATH")]
     pub positional: Option<String>,
 

@@ -4,15 +4,15 @@
 //! answers may be arbitrary but must depend on every token of the prompt, so that a mixed-up row is a
 //! wrong answer. It is reached by `--engine fake` only and never by default.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use actors::{
     Caps, Completion, Engine, EngineError, PathPart, Row, RowOutcome, Segment, Step, StepOutcome,
 };
-use crossbeam_channel::{Sender, TrySendError};
 use sha2::{Digest, Sha256};
+
+use super::thread::EngineThread;
 
 /// Longest prompt that the fake engine says it can hold.
 const CONTEXT_TOKENS: u32 = 32_768;
@@ -135,11 +135,7 @@ impl FakeModel {
 
 /// The fake model behind the engine trait, on a thread of its own like a real one.
 #[derive(Debug)]
-pub struct FakeEngine {
-    steps: Sender<Job>,
-}
-
-type Job = (Step<FakeSegment>, Completion<FakeSegment>);
+pub struct FakeEngine(EngineThread<FakeSegment>);
 
 impl FakeEngine {
     /// Starts the thread.
@@ -147,17 +143,8 @@ impl FakeEngine {
     /// # Errors
     /// When the system gives no thread.
     pub fn start(options: FakeOptions) -> std::io::Result<Self> {
-        let (steps, jobs) = crossbeam_channel::bounded::<Job>(1);
-        std::thread::Builder::new().name("engine-0".to_owned()).spawn(move || {
-            let mut model = FakeModel::new(options);
-            for (step, done) in jobs {
-                let run = AssertUnwindSafe(|| model.run(&step));
-                done.finish(catch_unwind(run).unwrap_or_else(|_| {
-                    Err(EngineError::Forward("the fake forward pass panicked".to_owned()))
-                }));
-            }
-        })?;
-        Ok(Self { steps })
+        let mut model = FakeModel::new(options);
+        EngineThread::spawn(move |step| model.run(step)).map(Self)
     }
 }
 
@@ -169,11 +156,7 @@ impl Engine for FakeEngine {
     }
 
     fn submit(&self, step: Step<FakeSegment>, done: Completion<FakeSegment>) {
-        if let Err(TrySendError::Full((_, done)) | TrySendError::Disconnected((_, done))) =
-            self.steps.try_send((step, done))
-        {
-            done.finish(Err(EngineError::Dead("the engine thread takes no step".to_owned())));
-        }
+        self.0.submit(step, done);
     }
 }
 

@@ -1,6 +1,129 @@
-//! Safetensors folders.
-use super::{FilesError, ModelFiles};
+//! Safetensors folders as Hugging Face publishes them.
+//!
+//! `config.json`, `tokenizer.json`, `tokenizer_config.json` and `chat_template.jinja` (if present),
+//! and the weights in `model.safetensors` or in shards behind `model.safetensors.index.json`.
+
+mod config;
+mod rope;
+mod weights;
+
 use std::path::Path;
-pub(super) fn open(path: &Path) -> Result<ModelFiles, FilesError> {
-    Err(FilesError::unsupported(path, "x"))
+
+use serde_json::Value;
+
+use self::weights::FolderTensors;
+use super::fingerprint::Fingerprint;
+use super::{FilesError, ModelFiles, PromptFacts, TokenizerSource, check};
+
+/// Largest JSON or template file that is read here.
+const TEXT_BYTES_MAX: u64 = 64 << 20;
+
+/// Opens a folder.
+pub(super) fn open(folder: &Path) -> Result<ModelFiles, FilesError> {
+    let config_path = folder.join("config.json");
+    let config_text = read_text(&config_path)?;
+    let config = config::read(&config_path, &config_text)?;
+    check::config(&config_path, &config)?;
+    let tokenizer = folder.join("tokenizer.json");
+    if !tokenizer.is_file() {
+        let message = "a model folder needs a tokenizer.json; there is none";
+        return Err(FilesError::format(folder, message));
+    }
+    let mut fingerprint = Fingerprint::default();
+    fingerprint.add(config_text.as_bytes());
+    let tensors = FolderTensors::open(folder, &config, &mut fingerprint)?;
+    Ok(ModelFiles {
+        path: folder.to_owned(),
+        config,
+        prompt: prompt_facts(folder, &tokenizer)?,
+        tokenizer: TokenizerSource::Json(tokenizer),
+        tensors: Box::new(tensors),
+        fingerprint: fingerprint.finish(),
+    })
+}
+
+fn read_text(path: &Path) -> Result<String, FilesError> {
+    let io = |error| FilesError::io(path, error);
+    let size = std::fs::metadata(path).map_err(io)?.len();
+    if size > TEXT_BYTES_MAX {
+        let message = format!("{size} bytes; the limit is {TEXT_BYTES_MAX}");
+        return Err(FilesError::format(path, message));
+    }
+    std::fs::read_to_string(path).map_err(io)
+}
+
+/// A JSON file, or null where there is none.
+fn read_json(path: &Path) -> Result<Value, FilesError> {
+    if !path.is_file() {
+        return Ok(Value::Null);
+    }
+    let text = read_text(path)?;
+    serde_json::from_str(&text)
+        .map_err(|error| FilesError::format(path, format!("not JSON: {error}")))
+}
+
+fn prompt_facts(folder: &Path, tokenizer: &Path) -> Result<PromptFacts, FilesError> {
+    let settings = read_json(&folder.join("tokenizer_config.json"))?;
+    let jinja = folder.join("chat_template.jinja");
+    let chat_template = if jinja.is_file() {
+        Some(read_text(&jinja)?)
+    } else {
+        template(&settings["chat_template"])
+    };
+    let add_bos = match settings["add_bos_token"].as_bool() {
+        Some(add) => add,
+        None => begins_with_special(&read_json(tokenizer)?["post_processor"]),
+    };
+    Ok(PromptFacts {
+        chat_template,
+        bos: token_text(&settings["bos_token"]),
+        eos: token_text(&settings["eos_token"]),
+        add_bos,
+    })
+}
+
+/// A template, or the one called `default` of several.
+fn template(value: &Value) -> Option<String> {
+    let named = |entry: &&Value| entry["name"] == "default";
+    let chosen = match value.as_array() {
+        Some(several) => &several.iter().find(named)?["template"],
+        None => value,
+    };
+    chosen.as_str().map(str::to_owned)
+}
+
+/// A special token is written as its text or as an object with it.
+fn token_text(value: &Value) -> Option<String> {
+    value.as_str().or_else(|| value["content"].as_str()).map(str::to_owned)
+}
+
+/// Whether a post-processor (or one of a sequence) puts a special token first.
+fn begins_with_special(processor: &Value) -> bool {
+    let inner = processor["processors"].as_array().into_iter().flatten();
+    processor["single"][0]["SpecialToken"].is_object() || inner.into_iter().any(begins_with_special)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn bos_is_found_in_a_sequence_of_post_processors() {
+        let single = json!([{ "SpecialToken": { "id": "<s>" } }, { "Sequence": { "id": "A" } }]);
+        let template = json!({ "type": "TemplateProcessing", "single": single });
+        let sequence = json!({ "processors": [{ "type": "ByteLevel" }, template] });
+        assert!(begins_with_special(&template) && begins_with_special(&sequence));
+        assert!(!begins_with_special(&json!({ "type": "ByteLevel" })));
+        assert!(!begins_with_special(&Value::Null));
+    }
+
+    #[test]
+    fn the_default_one_of_several_templates_is_taken() {
+        let several = json!([{ "name": "tool_use", "template": "t" }, { "name": "default", "template": "d" }]);
+        assert_eq!(template(&several).as_deref(), Some("d"));
+        assert_eq!(template(&json!("x")).as_deref(), Some("x"));
+        assert_eq!(token_text(&json!({ "content": "<s>" })).as_deref(), Some("<s>"));
+    }
 }

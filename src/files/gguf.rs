@@ -62,7 +62,6 @@ fn read_config(map: &FileMap, header: &Header) -> Result<DecoderConfig, FilesErr
     };
     let factors = frequencies.as_ref().map(Vec::len);
     let config = metadata.config(frequencies)?;
-    check::config(map.path(), &config)?;
     if let Some(count) = factors {
         check::shape(map.path(), ROPE_FACTORS, &[count], &[config.head_dim / 2])?;
     }

@@ -178,3 +178,80 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::time::advance;
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn pair(capacity: usize) -> (DuplexStream, Wire<DuplexStream>, Arc<Connection>) {
+        let (client, server) = duplex(capacity);
+        let connection = Arc::new(Connection::new());
+        (client, Wire::new(server, Arc::clone(&connection), 30 * MS), connection)
+    }
+
+    fn counted(count: &Arc<AtomicUsize>) -> Served {
+        let count = Arc::clone(count);
+        Box::new(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_counts_from_its_first_byte() {
+        let (mut client, mut wire, connection) = pair(64);
+        let mut buffer = [0; 8];
+        advance(5 * MS).await;
+        let first_byte = Instant::now();
+        for _ in 0..2 {
+            client.write_all(b"head").await.unwrap();
+            wire.read_exact(&mut buffer[..4]).await.unwrap();
+            advance(60 * MS).await;
+        }
+        assert_eq!(connection.begin_request().at, first_byte.into_std());
+        // The body belongs to the same request, and the interim response ends nothing.
+        client.write_all(b"body").await.unwrap();
+        wire.flush().await.unwrap();
+        wire.read_exact(&mut buffer[..4]).await.unwrap();
+        connection.end_request();
+        wire.flush().await.unwrap();
+        advance(100 * MS).await;
+        let next = Instant::now();
+        client.write_all(b"next").await.unwrap();
+        wire.read_exact(&mut buffer[..4]).await.unwrap();
+        advance(MS).await;
+        assert_eq!(connection.begin_request().at, next.into_std());
+        // A request that was read together with the last one begins when it is its turn.
+        connection.end_request();
+        assert_eq!(connection.begin_request().at, Instant::now().into_std());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn served_runs_at_the_flush_and_never_without_one() {
+        let count = Arc::new(AtomicUsize::new(0));
+        let (_client, mut wire, connection) = pair(64);
+        connection.after_flush(counted(&count));
+        wire.write_all(b"body").await.unwrap();
+        assert_eq!(count.load(Ordering::SeqCst), 0);
+        wire.flush().await.unwrap();
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+        connection.after_flush(counted(&count));
+        drop((wire, connection));
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_read_is_given_up() {
+        let (_client, mut wire, _connection) = pair(4);
+        let start = Instant::now();
+        let error = wire.write_all(b"longer than what fits").await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(start.elapsed() >= 30 * MS);
+    }
+}

@@ -6,6 +6,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,9 @@ use sha2::{Digest, Sha256};
 
 use super::error::PullError;
 use super::progress::Progress;
+
+/// Mode of small files before the umask: whoever may read a model may read its record.
+const READABLE: u32 = 0o666;
 
 /// Bytes read or written at a time.
 pub(crate) const BUFFER_BYTES: usize = 1 << 20;
@@ -254,7 +258,9 @@ pub(crate) fn bytes_kept(folder: &Path, wanted: &Wanted) -> u64 {
 pub(crate) fn write_atomically(path: &Path, content: &[u8]) -> Result<(), PullError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let write = || -> io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        let mut file = tempfile::Builder::new()
+            .permissions(fs::Permissions::from_mode(READABLE))
+            .tempfile_in(folder)?;
         file.write_all(content)?;
         file.as_file().sync_all()?;
         file.persist(path).map_err(|error| error.error)?;

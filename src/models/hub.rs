@@ -108,7 +108,7 @@ impl HubFile {
 
 impl Source for HubFile {
     fn describe(&self) -> String {
-        format!("the hub ({}, {})", self.repo, self.file)
+        format!("the hub ({})", self.repo)
     }
 
     fn fetch(&self, assembly: &mut Assembly<'_>) -> Result<(), Failure> {

@@ -10,14 +10,14 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::Plan;
 use super::assembly::{Wanted, write_atomically};
-use super::download::{Item, Source, fetch};
+use super::download::{Item, Source};
 use super::error::PullError;
 use super::hub::{self, HubFile, Listing};
 use super::progress::Progress;
 use super::reference::ModelRef;
 use super::store::{Store, make_folder};
+use super::{Plan, fetch_item};
 
 /// Without these a folder of safetensors cannot be loaded.
 const REQUIRED: [&str; 2] = ["config.json", "tokenizer.json"];
@@ -62,17 +62,7 @@ pub(crate) fn plan(
         tried: vec![format!("the hub: {why}")],
     })?;
     keep_one_commit(staging, &listing.commit)?;
-    let repository = Repository { model, repo, listing: &listing };
-    let (entry, names) = match file {
-        Some(file) => (base_name(file).to_owned(), vec![repository.require(file)?.to_owned()]),
-        None => (String::new(), repository.folder_files(staging, progress)?),
-    };
-    Ok(Plan {
-        name: model.to_string(),
-        slug: model.slug(),
-        entry,
-        items: names.iter().map(|name| repository.item(name)).collect(),
-    })
+    Repository { model, repo, listing: &listing }.plan(file.as_deref(), staging, progress)
 }
 
 /// A listed repository and the reference that led to it.
@@ -84,6 +74,24 @@ struct Repository<'a> {
 }
 
 impl Repository<'_> {
+    fn plan(
+        &self,
+        file: Option<&str>,
+        staging: &Path,
+        progress: &mut Progress,
+    ) -> Result<Plan, PullError> {
+        let (entry, names) = match file {
+            Some(file) => (base_name(file).to_owned(), vec![self.require(file)?.to_owned()]),
+            None => (String::new(), self.folder_files(staging, progress)?),
+        };
+        Ok(Plan {
+            name: self.model.to_string(),
+            slug: self.model.slug(),
+            entry,
+            items: names.iter().map(|name| self.item(name)).collect(),
+        })
+    }
+
     fn has(&self, name: &str) -> bool {
         self.listing.files.iter().any(|file| file.path == name)
     }
@@ -125,9 +133,8 @@ impl Repository<'_> {
 
     /// The shards that the repository's index names.
     fn shards(&self, staging: &Path, progress: &mut Progress) -> Result<Vec<String>, PullError> {
-        let item = self.item(INDEX);
+        fetch_item(&self.model.to_string(), &self.item(INDEX), staging, progress)?;
         let target = Store::ready_path(staging, INDEX);
-        fetch(&self.model.to_string(), &item, staging, &target, progress)?;
         let text = fs::read(&target).map_err(|source| PullError::io(&target, source))?;
         let index: Index = serde_json::from_slice(&text)
             .map_err(|error| fault(self.model, &format!("{INDEX}: {error}")))?;
@@ -181,3 +188,6 @@ fn base_name(path: &str) -> &str {
 fn fault(model: &ModelRef, message: &str) -> PullError {
     PullError::Reference { reference: model.to_string(), message: message.to_owned() }
 }
+
+#[cfg(test)]
+mod tests;

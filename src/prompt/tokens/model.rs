@@ -30,9 +30,10 @@ const CONTROL: i32 = 3;
 /// Of tokens that are matched literally in text before anything else.
 const USER_DEFINED: i32 = 4;
 
-/// Texts that are control tokens whatever type a file gives them, as in llama.cpp
-/// (`llama-vocab.cpp`: end of turn, end of message, fill in the middle).
-const CONTROL_TEXTS: [&str; 58] = [
+/// Texts that are control tokens even where a file calls them user-defined, as in llama.cpp
+/// (`llama-vocab.cpp`: end of turn, end of message, fill in the middle). `</s>` is left out: where it
+/// is the end of a sequence files say so, and elsewhere it is a word of HTML.
+const CONTROL_TEXTS: [&str; 57] = [
     "<|eot_id|>",
     "<|im_end|>",
     "<|end|>",
@@ -43,7 +44,6 @@ const CONTROL_TEXTS: [&str; 58] = [
     "<end_of_turn>",
     "<|endoftext|>",
     "<|end_of_text|>",
-    "</s>",
     "<|eom_id|>",
     "<EOT>",
     "_<EOT>",
@@ -105,8 +105,8 @@ pub struct ModelTokenizer {
 /// The kinds.
 #[derive(Debug)]
 enum Encoder {
-    ByteLevel(ByteLevel),
-    Sentencepiece(Sentencepiece),
+    ByteLevel(Box<ByteLevel>),
+    Sentencepiece(Box<Sentencepiece>),
     Json(Box<Tokenizer>),
 }
 
@@ -173,11 +173,11 @@ fn from_gguf(path: &Path, vocabulary: &GgufVocabulary) -> Result<ModelTokenizer,
     let (encoder, pieces) = match vocabulary.model.as_str() {
         "gpt2" => {
             let encoder = ByteLevel::new(path, vocabulary, &tokens)?;
-            (Encoder::ByteLevel(encoder), Pieces::new(&tokens, bytelevel::piece))
+            (Encoder::ByteLevel(Box::new(encoder)), Pieces::new(&tokens, bytelevel::piece))
         }
         "llama" => {
             let encoder = Sentencepiece::new(path, vocabulary, &tokens)?;
-            (Encoder::Sentencepiece(encoder), Pieces::new(&tokens, sentencepiece::piece))
+            (Encoder::Sentencepiece(Box::new(encoder)), Pieces::new(&tokens, sentencepiece::piece))
         }
         other => {
             let message = format!(
@@ -219,8 +219,8 @@ fn typed_tokens(vocabulary: &GgufVocabulary) -> Vec<Token<'_>> {
     (0_u32..)
         .zip(typed)
         .map(|(id, (text, kind))| {
-            let kind = if CONTROL_TEXTS.contains(&text.as_str()) { CONTROL } else { *kind };
-            Token { text, id, kind }
+            let is_control = *kind == USER_DEFINED && CONTROL_TEXTS.contains(&text.as_str());
+            Token { text, id, kind: if is_control { CONTROL } else { *kind } }
         })
         .collect()
 }

@@ -53,8 +53,8 @@ impl ByteLevel {
             PreTokenizer::new(name).map_err(|message| FilesError::unsupported(path, message))?;
         let plain = tokens.iter().filter(|token| token.is_plain());
         let vocab: Vocab = plain.map(|token| (token.text.to_owned(), token.id)).collect();
-        if let Some(byte) = (0..256).find(|byte| !vocab.contains_key(&STAND_INS[*byte].to_string()))
-        {
+        let has = |byte: u8| vocab.contains_key(&STAND_INS[usize::from(byte)].to_string());
+        if let Some(byte) = (0..=u8::MAX).find(|byte| is_needed(*byte) && !has(*byte)) {
             let message = format!("the vocabulary has no token for the byte {byte:#04x}");
             return Err(FilesError::format(path, message));
         }
@@ -69,16 +69,23 @@ impl ByteLevel {
     }
 
     /// Appends the ids of `text`.
-    #[expect(clippy::expect_used, reason = "fails for unknown tokens only; every byte has one")]
+    /// A byte without a token (see [`is_needed`]) is left out, as in llama.cpp.
+    #[expect(clippy::expect_used, reason = "fails only where an unknown token is set; none is")]
     pub(super) fn encode(&self, text: &str, ids: &mut Vec<u32>) {
         let mut spelled = String::new();
         self.pre.split(text, |word| {
             spelled.clear();
             spelled.extend(word.bytes().map(|byte| STAND_INS[usize::from(byte)]));
-            let tokens = self.bpe.tokenize(&spelled).expect("every byte has a token");
+            let tokens = self.bpe.tokenize(&spelled).expect("no unknown token is set");
             ids.extend(tokens.iter().map(|token| token.id));
         });
     }
+}
+
+/// Bytes without which text would be lost: all but ASCII controls and those that begin no assigned
+/// character (`SmolLM2`'s vocabulary, made from text, lacks some of them).
+fn is_needed(byte: u8) -> bool {
+    matches!(byte, b'\n' | b' '..=b'~' | 0x80..=0xBF | 0xC2..=0xF0)
 }
 
 /// Splits the merges and checks that what each makes is a token (the builder relies on it).

@@ -110,9 +110,9 @@ fn remove_controls(root: &mut Value, controls: &[(String, u32)]) -> Result<(), S
     };
     let keeps = |text: &str| !texts.contains(text);
     merges.retain(|merge| {
-        let parts: Vec<&str> = match merge {
-            Value::String(line) => line.splitn(2, ' ').collect(),
-            _ => merge.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
+        let parts: Vec<&str> = match merge.as_str() {
+            Some(line) => line.splitn(2, ' ').collect(),
+            None => merge.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
         };
         keeps(&parts.concat()) && parts.iter().all(|part| keeps(part))
     });

@@ -1,0 +1,312 @@
+//! Forming a step: which chunks and rows run next, within the budgets of tokens and rows.
+//!
+//! Groups are taken in order; one that does not fit is passed over, a bounded number of times. A
+//! state that is not resident gets at most one run of chunks a step, in the best lane of those that
+//! wait for it; rows follow in the same step when it completes the state. Idle work is taken only
+//! when no other lane has anything that could run.
+
+use std::collections::BTreeMap;
+
+use crate::engine::{PAGE_TOKENS, Segment};
+use crate::plan::ReadId;
+use crate::plan::path::PathSegment;
+use crate::plan::queue::{Group, Lease, Place, Queue};
+use crate::plan::segments::Segments;
+use crate::read::{Lane, SegmentKey};
+
+/// Limits of one step.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StepLimits {
+    pub(crate) tokens: u32,
+    pub(crate) rows: u32,
+    pub(crate) chunk_tokens: u32,
+    pub(crate) look_ahead: usize,
+}
+
+/// A run of state tokens to compute.
+#[derive(Debug, Clone)]
+pub(crate) struct DraftChunk {
+    pub(crate) key: SegmentKey,
+    /// The group that asked for it.
+    pub(crate) group: SegmentKey,
+    /// First token, counted from the segment's start.
+    pub(crate) from: u32,
+    pub(crate) tokens: u32,
+    pub(crate) lane: Lane,
+    /// The read on whose account it is; `None` for a want.
+    pub(crate) charged: Option<ReadId>,
+    pub(crate) is_registration: bool,
+}
+
+/// A step that is being formed, and the leases that it lacks.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    limits: StepLimits,
+    tokens: u32,
+    pub(crate) chunks: Vec<DraftChunk>,
+    pub(crate) rows: Vec<(SegmentKey, Place)>,
+    /// Groups whose lease is to be asked for, and whether the overflow allowance may be used.
+    pub(crate) asks: Vec<(SegmentKey, bool)>,
+    /// Tokens drafted for each segment.
+    drafted: BTreeMap<SegmentKey, u32>,
+    /// Whether its only item must run alone.
+    sealed: bool,
+}
+
+/// What the ledger looked like when a lease is considered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    /// Raised whenever memory may have become free.
+    pub(crate) generation: u64,
+    /// Whether a step runs; then nothing is taken beyond the budget.
+    pub(crate) is_busy: bool,
+}
+
+/// Forms the best step for what waits now.
+pub(crate) fn form<S: Segment>(
+    queue: &Queue,
+    segments: &Segments<S>,
+    limits: StepLimits,
+    moment: Moment,
+) -> Draft {
+    let mut draft = Draft::new(limits);
+    let mut passed = 0;
+    let mut foreground_left = false;
+    let mut first_with_rows = None;
+    for (lane, key) in queue.order() {
+        let idle_must_wait =
+            lane == Lane::Idle && (foreground_left || draft.has_foreground() || draft.has_asks());
+        // While nothing is found, the search goes on: what could run never waits for what cannot.
+        let has_looked = passed >= limits.look_ahead && !draft.is_empty();
+        if draft.is_full() || has_looked || idle_must_wait {
+            break;
+        }
+        let Some(group) = queue.group(key) else { continue };
+        if !group.rows.is_empty() {
+            first_with_rows.get_or_insert(key);
+        }
+        if group.lease == Lease::Granted {
+            let placed = draft.place(group, key, lane, segments);
+            passed += usize::from(!placed);
+            foreground_left |= !placed && lane != Lane::Idle;
+        } else {
+            draft.consider_lease(group, key, first_with_rows == Some(key), moment);
+        }
+    }
+    draft
+}
+
+impl Draft {
+    fn new(limits: StepLimits) -> Self {
+        Self {
+            limits,
+            tokens: 0,
+            chunks: Vec::new(),
+            rows: Vec::new(),
+            asks: Vec::new(),
+            drafted: BTreeMap::new(),
+            sealed: false,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.chunks.is_empty() && self.rows.is_empty()
+    }
+
+    fn has_asks(&self) -> bool {
+        !self.asks.is_empty()
+    }
+
+    fn has_foreground(&self) -> bool {
+        let idle = Lane::Idle;
+        self.chunks.iter().any(|chunk| chunk.lane != idle)
+            || self.rows.iter().any(|(_, (lane, _))| *lane != idle)
+    }
+
+    fn room(&self) -> u32 {
+        self.limits.tokens.saturating_sub(self.tokens)
+    }
+
+    fn has_row_room(&self) -> bool {
+        self.rows.len() < self.limits.rows as usize
+    }
+
+    fn is_full(&self) -> bool {
+        self.sealed || self.room() == 0
+    }
+
+    /// Notes that a group's lease is to be asked for, unless it was refused and nothing changed.
+    fn consider_lease(&mut self, group: &Group, key: SegmentKey, is_first: bool, moment: Moment) {
+        if self.asks.len() >= self.limits.look_ahead {
+            return;
+        }
+        let may_overflow = is_first && !moment.is_busy && !group.rows.is_empty();
+        let worth_asking = match group.lease {
+            Lease::Absent => true,
+            Lease::Deferred { generation, with_overflow } => {
+                generation != moment.generation || (may_overflow && !with_overflow)
+            }
+            Lease::Asked(_) | Lease::Granted => false,
+        };
+        if worth_asking && self.asks.iter().all(|(asked, _)| *asked != key) {
+            self.asks.push((key, may_overflow));
+        }
+    }
+
+    /// Takes what fits of a group in one lane; says whether anything did.
+    fn place<S: Segment>(
+        &mut self,
+        group: &Group,
+        key: SegmentKey,
+        lane: Lane,
+        segments: &Segments<S>,
+    ) -> bool {
+        let mut open = Vec::new();
+        for segment in &group.path {
+            let Some(held) = segments.get(segment.key) else { return false };
+            let drafted = self.drafted.get(&segment.key).copied().unwrap_or(0);
+            let remaining = held.remaining() - drafted;
+            if remaining > 0 && drafted > 0 {
+                return false;
+            }
+            if remaining > 0 {
+                open.push(Open { segment, done: held.done, remaining, alone: held.attempts > 0 });
+            }
+        }
+        if open.is_empty() {
+            return self.place_rows(group, key, lane);
+        }
+        let account = Account::of(group, key, lane);
+        if !self.place_chunks(&open, group, &account) {
+            return false;
+        }
+        let completed = open.iter().all(|open| self.completes(open));
+        if completed && !self.sealed {
+            self.place_rows(group, key, lane);
+        }
+        true
+    }
+
+    fn completes(&self, open: &Open<'_>) -> bool {
+        self.drafted.get(&open.segment.key) == Some(&open.remaining)
+    }
+
+    /// Takes chunks of the segments that are not complete; says whether there was room for one.
+    fn place_chunks(&mut self, open: &[Open<'_>], group: &Group, account: &Account) -> bool {
+        let alone = open.first().is_some_and(|open| open.alone);
+        if alone && !self.is_empty() {
+            return false;
+        }
+        let was_empty = self.is_empty();
+        let mut left = self.chunk_limit(open, group, account.lane);
+        let mut placed = false;
+        for open in open {
+            let tokens = open.cut(left, was_empty && !placed);
+            if tokens == 0 || (open.alone && placed) {
+                break;
+            }
+            self.take_chunk(open, tokens, account);
+            placed = true;
+            left = left.saturating_sub(tokens);
+            if alone {
+                self.sealed = true;
+            }
+            if alone || tokens < open.remaining {
+                break;
+            }
+        }
+        placed
+    }
+
+    /// How much of a state may run now: all of it if a row (or the room) allows to finish, else a
+    /// chunk.
+    fn chunk_limit(&self, open: &[Open<'_>], group: &Group, lane: Lane) -> u32 {
+        let remaining: u32 = open.iter().map(|open| open.remaining).sum();
+        let row = group.rows_in(lane).find(|(_, row)| row.attempts == 0);
+        let suffix = row.map_or(0, |(_, row)| row.tokens());
+        // A want in the idle lane stays small, so that a newcomer waits for one chunk at most.
+        let may_finish = match row {
+            Some(_) => self.has_row_room(),
+            None => lane != Lane::Idle,
+        };
+        if may_finish && remaining.saturating_add(suffix) <= self.room() {
+            return remaining;
+        }
+        self.limits.chunk_tokens.min(self.room())
+    }
+
+    fn take_chunk(&mut self, open: &Open<'_>, tokens: u32, account: &Account) {
+        self.tokens += tokens;
+        self.drafted.insert(open.segment.key, tokens);
+        self.chunks.push(DraftChunk {
+            key: open.segment.key,
+            group: account.group,
+            from: open.done,
+            tokens,
+            lane: account.lane,
+            charged: account.read,
+            is_registration: account.is_registration,
+        });
+    }
+
+    /// Takes the rows of one lane that fit; says whether any did.
+    fn place_rows(&mut self, group: &Group, key: SegmentKey, lane: Lane) -> bool {
+        let before = self.rows.len();
+        for (place, row) in group.rows_in(lane) {
+            if !self.has_row_room() || self.is_full() {
+                break;
+            }
+            let alone = row.attempts > 0;
+            let fits = !alone && row.tokens() <= self.room();
+            if fits || self.is_empty() {
+                self.tokens = self.tokens.saturating_add(row.tokens());
+                self.rows.push((key, place));
+                self.sealed = alone;
+            }
+        }
+        self.rows.len() > before
+    }
+}
+
+/// A segment that is not complete.
+struct Open<'a> {
+    segment: &'a PathSegment,
+    done: u32,
+    remaining: u32,
+    /// Whether a step with it failed, so that it runs alone.
+    alone: bool,
+}
+
+impl Open<'_> {
+    /// Tokens of the next chunk, at most `left`: all that remain, or up to a page's end.
+    ///
+    /// With `forced`, one page is taken even when `left` is less: some step must go on.
+    fn cut(&self, left: u32, forced: bool) -> u32 {
+        if self.remaining <= left {
+            return self.remaining;
+        }
+        let position = self.segment.start + self.done;
+        let last_page_end = (position + left) / PAGE_TOKENS * PAGE_TOKENS;
+        if last_page_end > position {
+            return last_page_end - position;
+        }
+        let page_end = (position / PAGE_TOKENS + 1) * PAGE_TOKENS;
+        if forced { self.remaining.min(page_end - position) } else { 0 }
+    }
+}
+
+/// On whose account a chunk runs.
+struct Account {
+    group: SegmentKey,
+    lane: Lane,
+    read: Option<ReadId>,
+    is_registration: bool,
+}
+
+impl Account {
+    fn of(group: &Group, key: SegmentKey, lane: Lane) -> Self {
+        let is_registration =
+            group.rows.is_empty() && group.want.as_ref().is_some_and(|want| want.is_registration);
+        Self { group: key, lane, read: group.first_waiter(), is_registration }
+    }
+}

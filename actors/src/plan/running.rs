@@ -1,0 +1,146 @@
+//! The step that runs: what was put into it, and for whom.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::engine::{Chunk, PathPart, Row, Segment, Step};
+use crate::plan::DecisionId;
+use crate::plan::draft::{Draft, DraftChunk};
+use crate::plan::path::PathSegment;
+use crate::plan::queue::{Asker, Lease, QueuedRow};
+use crate::plan::scheduler::{SchedulerCore, SchedulerEffect};
+use crate::plan::segments::Segments;
+use crate::read::SegmentKey;
+
+/// A row of the running step.
+#[derive(Debug)]
+pub(crate) struct RunningRow {
+    pub(crate) group: SegmentKey,
+    pub(crate) row: QueuedRow,
+}
+
+/// The running step.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) step: u64,
+    pub(crate) since: Instant,
+    pub(crate) tokens: u32,
+    pub(crate) chunks: Vec<DraftChunk>,
+    pub(crate) rows: Vec<RunningRow>,
+    /// Whether it computes a state for a registration.
+    pub(crate) is_registration: bool,
+}
+
+impl Running {
+    /// Takes the reads of a decision out; the rows run on.
+    pub(crate) fn take_decision(&mut self, decision: DecisionId) -> Vec<Asker> {
+        let is_theirs = |asker: &mut Asker| asker.read.decision == decision;
+        let rows = self.rows.iter_mut();
+        rows.flat_map(|running| running.row.askers.extract_if(.., is_theirs)).collect()
+    }
+
+    pub(crate) fn reads(&self) -> usize {
+        self.rows.iter().map(|running| running.row.askers.len()).sum()
+    }
+
+    /// Whether it has one item only.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.chunks.len() + self.rows.len() == 1
+    }
+}
+
+impl<S: Segment> SchedulerCore<S> {
+    /// Starts the step that was drafted.
+    pub(super) fn start(&mut self, draft: Draft, now: Instant) {
+        let is_registration = draft.chunks.iter().any(|chunk| chunk.is_registration);
+        let chunks = self.start_chunks(&draft.chunks, now);
+        let (mut rows, mut running_rows) = (Vec::new(), Vec::new());
+        for (key, place) in draft.rows {
+            let Some(mut row) = self.queue.take(key, place) else { continue };
+            for asker in &mut row.askers {
+                asker.started.get_or_insert(now);
+                asker.ready.get_or_insert(now);
+            }
+            let Some(group) = self.queue.group_mut(key) else { continue };
+            group.in_step += 1;
+            let path = path_before(&group.path, None, &self.segments, &draft.chunks);
+            rows.push(row_of(path, &row));
+            running_rows.push(RunningRow { group: key, row });
+        }
+        let step = Step { id: self.next_step, epoch: self.epoch, chunks, rows };
+        self.next_step += 1;
+        self.running = Some(Running {
+            step: step.id,
+            since: now,
+            tokens: step.tokens(),
+            chunks: draft.chunks,
+            rows: running_rows,
+            is_registration,
+        });
+        self.effects.push(SchedulerEffect::Run(step));
+    }
+
+    fn start_chunks(&mut self, chunks: &[DraftChunk], now: Instant) -> Vec<Chunk<S>> {
+        let mut made = Vec::new();
+        for chunk in chunks {
+            self.mark_started(chunk.key, now);
+            let Some(group) = self.queue.group_mut(chunk.group) else { continue };
+            group.in_step += 1;
+            let first =
+                group.want.as_mut().filter(|want| !want.started).map(|want| want.started = true);
+            if first.is_some() {
+                self.effects.push(SchedulerEffect::WantStarted { key: chunk.group });
+            }
+            let path = path_before(&group.path, Some(chunk.key), &self.segments, chunks);
+            let Some(held) = self.segments.get_mut(chunk.key) else { continue };
+            held.in_step = true;
+            let range = chunk.from as usize..(chunk.from + chunk.tokens) as usize;
+            let whole = range.len() == held.tokens.len();
+            let tokens =
+                if whole { Arc::clone(&held.tokens) } else { Arc::from(&held.tokens[range]) };
+            made.push(Chunk { path, tokens });
+        }
+        made
+    }
+
+    /// Work on every read that waits for `segment` begins now, unless it has begun.
+    fn mark_started(&mut self, segment: SegmentKey, now: Instant) {
+        let waits = |path: &[PathSegment]| path.iter().any(|part| part.key == segment);
+        let groups = self.queue.groups_mut();
+        for group in groups.filter(|group| group.lease == Lease::Granted && waits(&group.path)) {
+            for asker in group.rows.values_mut().flat_map(|row| &mut row.askers) {
+                asker.started.get_or_insert(now);
+            }
+        }
+    }
+}
+
+/// What lies before a chunk of `until`, or with `None` before a suffix: parts that are held, and
+/// chunks of this step.
+fn path_before<S: Segment>(
+    path: &[PathSegment],
+    until: Option<SegmentKey>,
+    segments: &Segments<S>,
+    chunks: &[DraftChunk],
+) -> Vec<PathPart<S>> {
+    let mut parts = Vec::new();
+    for segment in path {
+        let held = segments.get(segment.key).map(|held| held.parts.as_slice()).unwrap_or_default();
+        parts.extend(held.iter().cloned().map(PathPart::Segment));
+        if until == Some(segment.key) {
+            return parts;
+        }
+        let chunk = chunks.iter().position(|chunk| chunk.key == segment.key);
+        parts.extend(chunk.map(PathPart::Chunk));
+    }
+    parts
+}
+
+fn row_of<S>(path: Vec<PathPart<S>>, row: &QueuedRow) -> Row<S> {
+    Row {
+        path,
+        suffix: Arc::clone(&row.spec.suffix),
+        labels: Arc::clone(&row.spec.labels),
+        want_hidden: row.spec.want_hidden,
+    }
+}

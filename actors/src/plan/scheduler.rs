@@ -1,0 +1,355 @@
+//! The scheduler's decisions: events in, effects out.
+//!
+//! One step is in flight; when it ends, the next one is formed from whatever waits. A step is not
+//! formed while an answer of the cache is outstanding, so that it is as full as memory allows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use crate::config::SchedulerConfig;
+use crate::engine::{Caps, EngineError, Epoch, Segment, Step, StepOutcome};
+use crate::error::ReadError;
+use crate::plan::draft::{Moment, StepLimits, form};
+use crate::plan::ending::Drain;
+use crate::plan::failures::Failures;
+use crate::plan::pace::Pace;
+use crate::plan::path::{PathSegment, path_of};
+use crate::plan::queue::{Asker, Lease, Queue, QueuedWant};
+use crate::plan::residency::{Computed, LeaseReply};
+use crate::plan::running::Running;
+use crate::plan::segments::Segments;
+use crate::plan::{DecisionId, ReadId};
+use crate::read::{Lane, Prefix, ReadOutcome, ReadSpec, SegmentKey};
+use crate::snapshot::{DrainReport, StepLogEntry, Totals};
+
+/// What happens to the scheduler.
+#[derive(Debug)]
+pub(crate) enum SchedulerEvent<S> {
+    /// A decision was admitted.
+    Open { decision: DecisionId, prefix: Prefix, lane: Lane, deadline: Option<Instant> },
+    /// Its next reads; `at` is when they were asked for, `first` the index of the first.
+    Submit { decision: DecisionId, first: u32, reads: Vec<ReadSpec>, at: Instant },
+    /// Nobody waits for its reads any more.
+    Withdraw { decision: DecisionId },
+    /// It is over.
+    Close { decision: DecisionId },
+    /// The cache has answered.
+    Leased { key: SegmentKey, reply: LeaseReply<S> },
+    /// The cache wants a state.
+    Want { prefix: Prefix, lane: Lane, is_registration: bool },
+    /// It does not any more.
+    Unwant { key: SegmentKey },
+    /// The engine is done with a step.
+    Done { step: u64, epoch: Epoch, result: Result<StepOutcome<S>, EngineError> },
+    /// Time has passed.
+    Tick,
+    /// Finish what was admitted.
+    Drain,
+}
+
+/// What the scheduler actor is to do, in order.
+#[derive(Debug)]
+pub(crate) enum SchedulerEffect<S> {
+    /// Ask the cache to lease a path to the state `key`.
+    Lease { key: SegmentKey, path: Vec<PathSegment>, may_overflow: bool },
+    /// Give a lease back.
+    Release { path: Vec<SegmentKey> },
+    /// Hand a computed chunk to the cache.
+    Commit(Computed<S>),
+    /// Give the engine its next step.
+    Run(Step<S>),
+    /// End a read.
+    Reply { read: ReadId, lane: Lane, result: Result<ReadOutcome, ReadError> },
+    /// Tell the cache that a wanted state is being computed.
+    WantStarted { key: SegmentKey },
+    /// Tell the cache how that ended; on success the state is still leased.
+    WantEnded { key: SegmentKey, result: Result<(), ReadError> },
+    /// Note a step that ended.
+    Log(StepLogEntry),
+    /// Everything admitted has ended, or the drain timeout is over.
+    Drained(DrainReport),
+}
+
+/// An open decision.
+#[derive(Debug)]
+pub(crate) struct Decision {
+    pub(crate) prefix_tokens: u32,
+    pub(crate) key: SegmentKey,
+    lane: Lane,
+    deadline: Option<Instant>,
+    /// When its first reads came.
+    since: Option<Instant>,
+    pub(super) is_expired: bool,
+}
+
+/// The scheduler without its actor.
+#[derive(Debug)]
+pub(crate) struct SchedulerCore<S> {
+    pub(super) queue: Queue,
+    pub(super) segments: Segments<S>,
+    pub(super) decisions: BTreeMap<DecisionId, Decision>,
+    pub(super) deadlines: BTreeSet<(Instant, DecisionId)>,
+    pub(super) running: Option<Running>,
+    /// Leases that were asked for and not answered.
+    asked: usize,
+    generation: u64,
+    /// Chunk tokens that reads are charged for.
+    pub(super) charges: BTreeMap<ReadId, u32>,
+    limits: StepLimits,
+    /// Whether the engine holds what it computed; if not, each row computes its whole prompt.
+    pub(super) keeps_segments: bool,
+    pub(super) epoch: Epoch,
+    pub(super) next_step: u64,
+    pub(super) totals: Totals,
+    pub(super) pace: Pace,
+    pub(super) failures: Failures,
+    pub(super) dead: Option<String>,
+    pub(super) drain: Option<Drain>,
+    pub(super) drain_timeout: Duration,
+    pub(super) steps: u64,
+    pub(super) last_progress: Instant,
+    pub(super) effects: Vec<SchedulerEffect<S>>,
+}
+
+impl<S: Segment> SchedulerCore<S> {
+    pub(crate) fn new(config: &SchedulerConfig, caps: &Caps, epoch: Epoch, now: Instant) -> Self {
+        let (tokens, rows) = config.budget(caps);
+        let limits = StepLimits {
+            tokens,
+            rows,
+            chunk_tokens: config.chunk_tokens,
+            look_ahead: config.look_ahead,
+        };
+        Self {
+            queue: Queue::default(),
+            segments: Segments::new(),
+            decisions: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            running: None,
+            asked: 0,
+            generation: 0,
+            charges: BTreeMap::new(),
+            limits,
+            keeps_segments: caps.keeps_segments,
+            epoch,
+            next_step: 0,
+            totals: Totals::default(),
+            pace: Pace::default(),
+            failures: Failures::new(config.failures_max, config.failure_window),
+            dead: None,
+            drain: None,
+            drain_timeout: config.drain_timeout,
+            steps: 0,
+            last_progress: now,
+            effects: Vec::new(),
+        }
+    }
+
+    /// Takes in an event and says what follows from it.
+    pub(crate) fn on(&mut self, event: SchedulerEvent<S>, now: Instant) -> Vec<SchedulerEffect<S>> {
+        match event {
+            SchedulerEvent::Open { decision, prefix, lane, deadline } => {
+                self.open(decision, &prefix, lane, deadline);
+            }
+            SchedulerEvent::Submit { decision, first, reads, at } => {
+                self.submit(decision, first, reads, at);
+            }
+            SchedulerEvent::Withdraw { decision } => self.cancel(decision),
+            SchedulerEvent::Close { decision } => self.close(decision),
+            SchedulerEvent::Leased { key, reply } => self.leased(key, reply, now),
+            SchedulerEvent::Want { prefix, lane, is_registration } => {
+                self.want(&prefix, lane, is_registration);
+            }
+            SchedulerEvent::Unwant { key } => self.unwant(key),
+            SchedulerEvent::Done { step, epoch, result } => self.done(step, epoch, result, now),
+            // Memory may have become free: pins end with time.
+            SchedulerEvent::Tick => self.generation += 1,
+            SchedulerEvent::Drain => self.begin_drain(now),
+        }
+        self.advance(now);
+        std::mem::take(&mut self.effects)
+    }
+
+    fn open(
+        &mut self,
+        decision: DecisionId,
+        prefix: &Prefix,
+        lane: Lane,
+        deadline: Option<Instant>,
+    ) {
+        let key = prefix.state.key;
+        self.queue.group_or_new(path_of(prefix), key).decisions.insert(decision);
+        if let Some(deadline) = deadline {
+            self.deadlines.insert((deadline, decision));
+        }
+        let prefix_tokens = prefix.tokens();
+        let entry = Decision { prefix_tokens, key, lane, deadline, since: None, is_expired: false };
+        self.decisions.insert(decision, entry);
+    }
+
+    fn submit(&mut self, decision: DecisionId, first: u32, reads: Vec<ReadSpec>, at: Instant) {
+        let behind_registration =
+            self.running.as_ref().is_some_and(|running| running.is_registration);
+        let refusal = self.refusal(decision, at);
+        let key_and_lane = self.decisions.get_mut(&decision).map(|entry| {
+            entry.since.get_or_insert(at);
+            (entry.key, entry.lane)
+        });
+        for (index, spec) in (first..).zip(reads) {
+            let read = ReadId { decision, index };
+            self.totals.admitted += 1;
+            if let (None, Some((key, lane))) = (&refusal, key_and_lane) {
+                let place = self.queue.next_place(lane);
+                let started = self.is_computing(key).then_some(at);
+                let (admitted, ready) = (at, None);
+                let asker = Asker { read, place, admitted, started, ready, behind_registration };
+                self.queue.push(key, spec, asker);
+            } else {
+                let lane = key_and_lane.map_or(Lane::Normal, |(_, lane)| lane);
+                self.end(read, lane, Err(refusal.clone().unwrap_or(ReadError::Unavailable)));
+            }
+        }
+    }
+
+    /// Why a decision's reads cannot be queued, if so.
+    fn refusal(&self, decision: DecisionId, at: Instant) -> Option<ReadError> {
+        if let Some(why) = &self.dead {
+            return Some(ReadError::Engine(EngineError::Dead(why.clone())));
+        }
+        if self.drain.is_some_and(|drain| drain.is_over) {
+            return Some(ReadError::Draining);
+        }
+        match self.decisions.get(&decision) {
+            // It was opened before scheduler and cache were started again.
+            None => Some(ReadError::Unavailable),
+            Some(entry) if entry.is_expired => {
+                let since = entry.since.unwrap_or(at);
+                Some(ReadError::Expired { waited: at.saturating_duration_since(since) })
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// Whether the running step has a chunk of the path to `key`.
+    fn is_computing(&self, key: SegmentKey) -> bool {
+        let Some(group) = self.queue.group(key) else { return false };
+        let held = group.path.iter().filter_map(|segment| self.segments.get(segment.key));
+        group.lease == Lease::Granted && held.into_iter().any(|held| held.in_step)
+    }
+
+    fn close(&mut self, decision: DecisionId) {
+        self.cancel(decision);
+        let Some(entry) = self.decisions.remove(&decision) else { return };
+        if let Some(deadline) = entry.deadline {
+            self.deadlines.remove(&(deadline, decision));
+        }
+        if let Some(group) = self.queue.group_mut(entry.key) {
+            group.decisions.remove(&decision);
+        }
+        self.release_if_unused(entry.key);
+    }
+
+    fn leased(&mut self, key: SegmentKey, reply: LeaseReply<S>, now: Instant) {
+        let Some(group) = self.queue.group_mut(key) else { return };
+        let Lease::Asked(counted) = &group.lease else { return };
+        let counted = counted.clone();
+        self.asked -= 1;
+        match reply {
+            LeaseReply::Granted(parts) => {
+                group.lease = Lease::Granted;
+                self.segments.granted(&group.path, &counted, parts);
+                self.settle_resident(key, now, false);
+            }
+            LeaseReply::Deferred => {
+                self.segments.deferred(&group.path, &counted);
+                let generation = self.generation;
+                let with_overflow = group.overflow_asked;
+                group.lease = Lease::Deferred { generation, with_overflow };
+            }
+        }
+        self.release_if_unused(key);
+    }
+
+    fn want(&mut self, prefix: &Prefix, lane: Lane, is_registration: bool) {
+        let key = prefix.state.key;
+        if self.dead.is_some() || self.drain.is_some() {
+            let error = self
+                .dead
+                .clone()
+                .map_or(ReadError::Draining, |why| ReadError::Engine(EngineError::Dead(why)));
+            self.effects.push(SchedulerEffect::WantEnded { key, result: Err(error) });
+            return;
+        }
+        let place = self.queue.next_place(lane);
+        let group = self.queue.group_or_new(path_of(prefix), key);
+        let started = group.want.as_ref().is_some_and(|want| want.started);
+        let place = group.want.as_ref().map_or(place, |want| (lane, want.place.1));
+        let is_resident =
+            group.lease == Lease::Granted && self.segments.remaining(&group.path) == 0;
+        self.queue.set_want(key, Some(QueuedWant { place, is_registration, started }));
+        if is_resident {
+            self.end_want(key, Ok(()));
+        }
+    }
+
+    fn unwant(&mut self, key: SegmentKey) {
+        self.queue.set_want(key, None);
+        self.release_if_unused(key);
+    }
+
+    pub(super) fn end_want(&mut self, key: SegmentKey, result: Result<(), ReadError>) {
+        let wanted = self.queue.group(key).is_some_and(|group| group.want.is_some());
+        if wanted {
+            self.queue.set_want(key, None);
+            self.effects.push(SchedulerEffect::WantEnded { key, result });
+        }
+    }
+
+    /// Gives a group's lease back and forgets the group when nothing needs it.
+    pub(super) fn release_if_unused(&mut self, key: SegmentKey) {
+        let Some(group) = self.queue.group(key).filter(|group| group.is_unused()) else { return };
+        if matches!(group.lease, Lease::Asked(_)) {
+            // Its answer will come here again.
+            return;
+        }
+        let Some(group) = self.queue.remove_group(key) else { return };
+        if group.lease == Lease::Granted {
+            self.segments.released(&group.path);
+            self.generation += 1;
+            let path = group.path.iter().map(|segment| segment.key).collect();
+            self.effects.push(SchedulerEffect::Release { path });
+        }
+    }
+
+    /// What follows from any event: expiry, the next step, the end of a drain.
+    fn advance(&mut self, now: Instant) {
+        self.expire(now);
+        self.check_drain(now);
+        self.plan(now);
+    }
+
+    /// Asks for leases and, when no answer is outstanding, starts a step.
+    fn plan(&mut self, now: Instant) {
+        if self.asked > 0 || self.dead.is_some() {
+            return;
+        }
+        let is_busy = self.running.is_some();
+        let moment = Moment { generation: self.generation, is_busy };
+        let draft = form(&self.queue, &self.segments, self.limits, moment);
+        for (key, may_overflow) in &draft.asks {
+            self.ask(*key, *may_overflow);
+        }
+        if self.asked == 0 && !is_busy && !draft.is_empty() {
+            self.start(draft, now);
+        }
+    }
+
+    fn ask(&mut self, key: SegmentKey, may_overflow: bool) {
+        let Some(group) = self.queue.group_mut(key) else { return };
+        group.lease = Lease::Asked(self.segments.asked(&group.path));
+        group.overflow_asked = may_overflow;
+        let path = group.path.clone();
+        self.asked += 1;
+        self.effects.push(SchedulerEffect::Lease { key, path, may_overflow });
+    }
+}

@@ -1,0 +1,289 @@
+//! What a step gave: segments to the cache, outcomes to their reads, second tries for what failed.
+//!
+//! A step that fails as a whole is bisected: each of its items runs once more, alone. What fails
+//! alone as well is at fault; its neighbours are not harmed.
+
+use std::time::Instant;
+
+use crate::engine::{EngineError, Epoch, RowOutcome, Segment, StepOutcome};
+use crate::error::ReadError;
+use crate::plan::draft::DraftChunk;
+use crate::plan::path::PathSegment;
+use crate::plan::queue::{Asker, QueuedRow};
+use crate::plan::residency::Computed;
+use crate::plan::running::{Running, RunningRow};
+use crate::plan::scheduler::{SchedulerCore, SchedulerEffect};
+use crate::read::{ReadOutcome, ReadTiming, SegmentKey};
+use crate::snapshot::{ChunkLogEntry, StepLogEntry};
+
+/// How often an item may fail before it is given up: once in company, once alone.
+const ATTEMPTS_MAX: u8 = 2;
+
+impl<S: Segment> SchedulerCore<S> {
+    /// The engine is done with a step; an answer to any other step than the running one is void.
+    pub(super) fn done(
+        &mut self,
+        step: u64,
+        epoch: Epoch,
+        result: Result<StepOutcome<S>, EngineError>,
+        now: Instant,
+    ) {
+        let is_current = self.running.as_ref().is_some_and(|running| running.step == step);
+        if epoch != self.epoch || !is_current {
+            return;
+        }
+        let Some(running) = self.running.take() else { return };
+        self.steps += 1;
+        self.last_progress = now;
+        self.leave_step(&running);
+        let result = result.and_then(|outcome| check_shape(&running, outcome));
+        self.effects.push(SchedulerEffect::Log(log_entry(&running, epoch, now, result.is_ok())));
+        let groups: Vec<_> = groups_of(&running).collect();
+        match result {
+            Ok(outcome) => self.succeed(running, outcome, now),
+            Err(error) => self.fail(running, &error, now),
+        }
+        for key in groups {
+            self.release_if_unused(key);
+        }
+    }
+
+    fn leave_step(&mut self, running: &Running) {
+        for key in groups_of(running) {
+            if let Some(group) = self.queue.group_mut(key) {
+                group.in_step -= 1;
+            }
+        }
+        for chunk in &running.chunks {
+            if let Some(held) = self.segments.get_mut(chunk.key) {
+                held.in_step = false;
+            }
+        }
+    }
+
+    fn succeed(&mut self, running: Running, outcome: StepOutcome<S>, now: Instant) {
+        self.failures.succeeded();
+        let elapsed = match outcome.elapsed {
+            zero if zero.is_zero() => now.saturating_duration_since(running.since),
+            elapsed => elapsed,
+        };
+        self.pace.step(running.tokens, elapsed);
+        self.totals.computed_tokens += u64::from(self.computed(&running));
+        for (chunk, segment) in running.chunks.iter().zip(outcome.chunks) {
+            self.take_chunk(chunk, segment);
+        }
+        for chunk in &running.chunks {
+            for key in self.groups_on(chunk.key) {
+                self.settle_resident(key, now, true);
+            }
+        }
+        for (row, outcome) in running.rows.into_iter().zip(outcome.rows) {
+            self.settle_row(row, outcome, running.since, now);
+        }
+    }
+
+    /// Tokens that the engine ran in a step.
+    fn computed(&self, running: &Running) -> u32 {
+        if self.keeps_segments {
+            return running.tokens;
+        }
+        let prompt = |running: &RunningRow| {
+            let path = self.queue.group(running.group).map(|group| group.path.as_slice());
+            let prefix: u32 = path.unwrap_or_default().iter().map(PathSegment::len).sum();
+            prefix + running.row.tokens()
+        };
+        running.rows.iter().map(prompt).sum()
+    }
+
+    fn take_chunk(&mut self, chunk: &DraftChunk, segment: S) {
+        match chunk.charged {
+            _ if !self.keeps_segments => {}
+            Some(read) => *self.charges.entry(read).or_insert(0) += chunk.tokens,
+            None => self.totals.want_tokens += u64::from(chunk.tokens),
+        }
+        if let Some(held) = self.segments.get_mut(chunk.key) {
+            held.parts.push(segment.clone());
+            held.done += chunk.tokens;
+            held.attempts = 0;
+        }
+        let computed = Computed { key: chunk.key, from: chunk.from, segment };
+        self.effects.push(SchedulerEffect::Commit(computed));
+    }
+
+    /// If the state of a group is resident: ends its want and, when it was computed just now, notes
+    /// that its reads are ready.
+    pub(super) fn settle_resident(&mut self, key: SegmentKey, now: Instant, was_computed: bool) {
+        let Some(group) = self.queue.group_mut(key) else { return };
+        if self.segments.remaining(&group.path) > 0 {
+            return;
+        }
+        if was_computed {
+            for asker in group.rows.values_mut().flat_map(|row| &mut row.askers) {
+                asker.started.get_or_insert(now);
+                asker.ready.get_or_insert(now);
+            }
+        }
+        self.end_want(key, Ok(()));
+    }
+
+    fn groups_on(&self, segment: SegmentKey) -> Vec<SegmentKey> {
+        let groups = self.queue.groups();
+        let on = groups.filter(|(_, group)| group.path.iter().any(|part| part.key == segment));
+        on.map(|(key, _)| key).collect()
+    }
+
+    fn settle_row(
+        &mut self,
+        running: RunningRow,
+        result: Result<RowOutcome, EngineError>,
+        since: Instant,
+        now: Instant,
+    ) {
+        match result {
+            Ok(outcome) => self.answer(running.row, &outcome, since, now),
+            Err(EngineError::Dead(why)) => {
+                self.fail_row(running.row, &EngineError::Dead(why.clone()));
+                self.die(&why);
+            }
+            Err(error @ EngineError::NonFinite) => self.fail_row(running.row, &error),
+            Err(error @ (EngineError::Forward(_) | EngineError::OutOfMemory(_))) => {
+                // The step was sound, so the engine is not to blame.
+                self.retry_row(running, &error);
+            }
+        }
+    }
+
+    fn answer(&mut self, row: QueuedRow, outcome: &RowOutcome, since: Instant, now: Instant) {
+        let suffix = row.tokens();
+        for (rank, asker) in row.askers.into_iter().enumerate() {
+            let charged = self.charges.remove(&asker.read).unwrap_or(0);
+            let prefix = self.decisions.get(&asker.read.decision);
+            let prompt = prefix.map_or(0, |decision| decision.prefix_tokens) + suffix;
+            let computed_tokens = match (self.keeps_segments, rank) {
+                (true, 0) => charged + suffix,
+                (true, _) => charged,
+                (false, 0) => prompt,
+                (false, _) => 0,
+            };
+            let outcome = ReadOutcome {
+                row: outcome.clone(),
+                timing: timing(&asker, since, now),
+                computed_tokens,
+                cached_tokens: prompt.saturating_sub(computed_tokens),
+            };
+            self.end(asker.read, asker.place.0, Ok(outcome));
+        }
+    }
+
+    fn fail(&mut self, running: Running, error: &EngineError, now: Instant) {
+        self.totals.step_failures += 1;
+        let was_alone = running.is_alone();
+        self.failures.failed(now);
+        for chunk in &running.chunks {
+            self.retry_chunk(chunk, was_alone, error);
+        }
+        for row in running.rows {
+            if !self.retry_row(row, error) {
+                self.failures.blame_item();
+            }
+        }
+        if let EngineError::Dead(why) = error {
+            self.die(why);
+        } else if self.failures.is_dead(now) {
+            self.die(&error.to_string());
+        }
+    }
+
+    fn retry_chunk(&mut self, chunk: &DraftChunk, was_alone: bool, error: &EngineError) {
+        let Some(held) = self.segments.get_mut(chunk.key) else { return };
+        held.attempts += 1;
+        if held.attempts < ATTEMPTS_MAX || !was_alone {
+            return;
+        }
+        held.attempts = 0;
+        self.failures.blame_item();
+        for key in self.groups_on(chunk.key) {
+            self.fail_group(key, &ReadError::Engine(error.clone()));
+        }
+    }
+
+    /// Lets a row run once more, alone; says whether it had not had that chance yet.
+    fn retry_row(&mut self, running: RunningRow, error: &EngineError) -> bool {
+        let RunningRow { group, mut row } = running;
+        row.attempts += 1;
+        let again = row.attempts < ATTEMPTS_MAX;
+        if again {
+            self.queue.put_back(group, row);
+        } else {
+            self.fail_row(row, error);
+        }
+        again
+    }
+
+    fn fail_row(&mut self, row: QueuedRow, error: &EngineError) {
+        for asker in row.askers {
+            self.end(asker.read, asker.place.0, Err(ReadError::Engine(error.clone())));
+        }
+    }
+
+    /// Gives the engine up: everything that waits fails.
+    fn die(&mut self, why: &str) {
+        if self.dead.is_none() {
+            self.dead = Some(why.to_owned());
+            self.fail_waiting(&ReadError::Engine(EngineError::Dead(why.to_owned())));
+        }
+    }
+}
+
+/// The groups of a step's items, once for each item.
+fn groups_of(running: &Running) -> impl Iterator<Item = SegmentKey> {
+    let chunks = running.chunks.iter().map(|chunk| chunk.group);
+    chunks.chain(running.rows.iter().map(|row| row.group))
+}
+
+fn check_shape<S: Segment>(
+    running: &Running,
+    outcome: StepOutcome<S>,
+) -> Result<StepOutcome<S>, EngineError> {
+    let lengths = outcome.chunks.iter().map(Segment::tokens);
+    let fits = lengths.eq(running.chunks.iter().map(|chunk| chunk.tokens))
+        && outcome.rows.len() == running.rows.len();
+    if fits {
+        Ok(outcome)
+    } else {
+        Err(EngineError::Forward("the outcome does not have the step's shape".to_owned()))
+    }
+}
+
+fn timing(asker: &Asker, since: Instant, now: Instant) -> ReadTiming {
+    let started = asker.started.unwrap_or(since);
+    let ready = asker.ready.unwrap_or(since);
+    ReadTiming {
+        queue_wait: started.saturating_duration_since(asker.admitted),
+        state_wait: ready.saturating_duration_since(started),
+        engine_wait: since.saturating_duration_since(ready),
+        engine_time: now.saturating_duration_since(since),
+        behind_registration: asker.behind_registration,
+    }
+}
+
+fn log_entry(running: &Running, epoch: Epoch, now: Instant, succeeded: bool) -> StepLogEntry {
+    let reads = |running: &RunningRow| {
+        running.row.askers.iter().map(|asker| asker.read).collect::<Vec<_>>()
+    };
+    let chunk = |chunk: &DraftChunk| ChunkLogEntry {
+        key: chunk.key,
+        from: chunk.from,
+        tokens: chunk.tokens,
+        lane: chunk.lane,
+    };
+    StepLogEntry {
+        step: running.step,
+        epoch,
+        rows: running.rows.iter().map(reads).collect(),
+        chunks: running.chunks.iter().map(chunk).collect(),
+        tokens: running.tokens,
+        elapsed: now.saturating_duration_since(running.since),
+        succeeded,
+    }
+}

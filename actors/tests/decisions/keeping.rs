@@ -1,0 +1,94 @@
+//! What stays resident, for whom and for how long.
+
+use std::time::Duration;
+
+use actors::{Lane, Register};
+use tokio::time::sleep;
+
+use crate::fake::{expected, meta, prefix, spec};
+use crate::support::{decide_one, prewarm, settle, spawn_one, started};
+
+#[tokio::test(start_paused = true)]
+async fn a_second_question_hits_only_when_registered() {
+    for (when, computed) in [(Register::After, 20), (Register::Off, 320)] {
+        let (handle, _) = started(|config| config.registration.when = when).await;
+        let prefix = prefix(1, 1, 300);
+        decide_one(&handle, &prefix, spec(1, 20)).await;
+        let second = decide_one(&handle, &prefix, spec(2, 20)).await;
+        assert_eq!(second.computed_tokens, computed, "{when:?}");
+        assert_eq!(second.row, expected(&prefix, &spec(2, 20)));
+        let counters = handle.snapshot().registration;
+        assert!(counters.balance());
+        assert_eq!(counters.registered, 2 * u64::from(when == Register::After));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_goes_away_registers_nothing() {
+    let (handle, _) = started(|_| ()).await;
+    let prefix = prefix(1, 1, 300);
+    let mut decision = handle.open(meta(&prefix, Lane::Normal, 1)).unwrap();
+    decision.read(vec![spec(1, 20)]).await.unwrap();
+    drop(decision);
+    settle().await;
+    assert_eq!(handle.snapshot().registration.submitted, 0);
+    let residency = handle.snapshot().residency;
+    assert_eq!((residency.segments, residency.leased), (1, 0), "only the head stays");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_state_stays_leased_between_stages() {
+    let (handle, _) = started(|config| config.registration.when = Register::Off).await;
+    let prefix = prefix(1, 1, 300);
+    let mut decision = handle.open(meta(&prefix, Lane::Normal, 1)).unwrap();
+    decision.read(vec![spec(1, 20)]).await.unwrap();
+    sleep(Duration::from_secs(5)).await;
+    let outcomes = decision.read(vec![spec(2, 20), spec(3, 21)]).await.unwrap();
+    let computed: Vec<_> =
+        outcomes.iter().map(|outcome| outcome.as_ref().unwrap().computed_tokens).collect();
+    assert_eq!(computed, [20, 21]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn case_28_a_cache_of_zero_still_answers() {
+    for kv_bytes in [0, 1, 200] {
+        let (handle, _) = started(|config| config.cache.kv_bytes = kv_bytes).await;
+        let tasks: Vec<_> = (0..6)
+            .map(|name| spawn_one(&handle, prefix(1, name / 2, 700), spec(name, 20)))
+            .collect();
+        for (name, task) in (0..).zip(tasks) {
+            let right = expected(&prefix(1, name / 2, 700), &spec(name, 20));
+            assert_eq!(task.await.unwrap().row, right);
+        }
+        let residency = handle.snapshot().residency;
+        assert!(residency.used <= kv_bytes);
+        assert_eq!((residency.overflow, residency.leased), (0, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn twice_the_budget_of_states_evicts_the_oldest() {
+    let (handle, _) = started(|config| config.cache.kv_bytes = 2_000).await;
+    for name in 0..20 {
+        decide_one(&handle, &prefix(1, name, 200), spec(1, 20)).await;
+        let residency = handle.snapshot().residency;
+        assert!(residency.used + residency.reserved <= 2_000);
+        assert_eq!(residency.overflow, 0);
+    }
+    assert!(handle.snapshot().residency.evictions > 10);
+    let newest = decide_one(&handle, &prefix(1, 19, 200), spec(2, 20)).await;
+    assert_eq!(newest.computed_tokens, 20, "the newest is still there");
+    let oldest = decide_one(&handle, &prefix(1, 0, 200), spec(2, 20)).await;
+    assert_eq!(oldest.computed_tokens, 220, "the head is never computed again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn case_20_a_tenant_never_hits_the_state_of_another() {
+    let (handle, _) = started(|_| ()).await;
+    let (ours, theirs) = (prefix(1, 1, 300), prefix(2, 1, 300));
+    handle.prewarm(prewarm(&ours, true)).await.unwrap();
+    settle().await;
+    let cold = decide_one(&handle, &theirs, spec(1, 20)).await;
+    assert_eq!(cold.computed_tokens, 320);
+    assert_eq!(decide_one(&handle, &ours, spec(1, 20)).await.computed_tokens, 20);
+}

@@ -1,0 +1,18 @@
+//! Goal: what decisions can rely on. Method: the four actors over an engine in virtual time.
+
+#[cfg(test)]
+#[path = "../support/fake.rs"]
+mod fake;
+
+#[cfg(test)]
+mod ending;
+#[cfg(test)]
+mod failing;
+#[cfg(test)]
+mod keeping;
+#[cfg(test)]
+mod prewarming;
+#[cfg(test)]
+mod reading;
+#[cfg(test)]
+mod support;

@@ -1,0 +1,28 @@
+//! What goes wrong with the engine, drawn from a seed.
+
+use actors::EngineError;
+
+use crate::fake::{FakeEngine, Fault};
+use crate::workload::Dice;
+
+/// Steps for which faults are drawn.
+const STEPS: usize = 400;
+
+/// Gives `engine` its faults; says whether it has any.
+pub(crate) fn draw(dice: &mut Dice, engine: &FakeEngine, is_calm: bool) -> bool {
+    if is_calm || dice.chance(40) {
+        return false;
+    }
+    let percent = dice.one_of(&[1, 3, 20]);
+    let mut faults = engine.faults.lock().unwrap();
+    for _ in 0..STEPS {
+        let fault = dice.chance(percent).then(|| match dice.below(40) {
+            0 => Fault::Fail(EngineError::Dead("drawn".to_owned())),
+            1 => Fault::Drop,
+            2..20 => Fault::Fail(EngineError::OutOfMemory("drawn".to_owned())),
+            _ => Fault::Fail(EngineError::Forward("drawn".to_owned())),
+        });
+        faults.push_back(fault);
+    }
+    true
+}

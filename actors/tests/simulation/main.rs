@@ -1,0 +1,55 @@
+//! Goal: no interleaving of arrivals, cancels, expiries and engine faults breaks a promise of the
+//! actors. Method: the four real actors over a fake engine in virtual time, everything drawn from
+//! one seed; the same seed gives the same run.
+//!
+//! `SEED=17 cargo test -p actors --test simulation` replays one seed, `SEEDS=1000` runs more than
+//! the default.
+
+#[cfg(test)]
+#[path = "../support/fake.rs"]
+mod fake;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod invariants;
+#[cfg(test)]
+mod workload;
+#[cfg(test)]
+mod world;
+
+#[cfg(test)]
+mod tests {
+    use crate::world::run;
+
+    /// Seeds that once found a fault; they stay. 5 and 41: a deferred state in front of the queue kept
+    /// the search from those that hold the memory. 279: rows of a step that failed when a drain was over
+    /// waited on.
+    const KEPT: &[u64] = &[5, 41, 279];
+    /// Fresh seeds of an ordinary run.
+    const SEEDS: u64 = 100;
+
+    #[expect(clippy::disallowed_methods, reason = "a seed is replayed from the command line")]
+    fn number(name: &str) -> Option<u64> {
+        std::env::var(name).ok()?.parse().ok()
+    }
+
+    #[test]
+    fn no_seed_breaks_a_promise() {
+        let seeds: Vec<u64> = match number("SEED") {
+            Some(seed) => vec![seed],
+            None => (0..number("SEEDS").unwrap_or(SEEDS)).chain(KEPT.iter().copied()).collect(),
+        };
+        for seed in seeds {
+            println!("SEED={seed}");
+            run(seed);
+        }
+    }
+
+    #[test]
+    fn a_seed_gives_one_run() {
+        for seed in KEPT.iter().copied().chain(40..50) {
+            println!("SEED={seed}");
+            assert_eq!(run(seed), run(seed));
+        }
+    }
+}

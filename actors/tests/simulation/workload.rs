@@ -1,0 +1,123 @@
+//! What clients do, drawn from a seed.
+
+use std::time::Duration;
+
+use actors::{Config, Lane, Prefix, ReadSpec, Register};
+
+use crate::fake::{NAN, POISON, faulty, prefix, spec};
+
+/// A small generator of random numbers (splitmix64); the only source of chance.
+#[derive(Debug, Clone)]
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x2545_F491_4F6C_DD1D) ^ 0x9E37_79B9_7F4A_7C15)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `limit`.
+    pub(crate) fn below(&mut self, limit: u32) -> u32 {
+        u32::try_from(self.next() % u64::from(limit)).unwrap()
+    }
+
+    /// True `percent` times in a hundred.
+    pub(crate) fn chance(&mut self, percent: u32) -> bool {
+        self.below(100) < percent
+    }
+
+    pub(crate) fn one_of<T: Clone>(&mut self, choices: &[T]) -> T {
+        choices[self.below(u32::try_from(choices.len()).unwrap()) as usize].clone()
+    }
+
+    pub(crate) fn millis(&mut self, limit: u32) -> Duration {
+        Duration::from_micros(u64::from(self.below(limit * 1_000)))
+    }
+}
+
+/// What one client does.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    pub(crate) at: Duration,
+    pub(crate) prefix: Prefix,
+    pub(crate) lane: Lane,
+    pub(crate) stages: Vec<Vec<ReadSpec>>,
+    pub(crate) pause: Duration,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) gives_up: Option<Duration>,
+    pub(crate) responds: bool,
+    pub(crate) prewarms: bool,
+    pub(crate) waits: bool,
+}
+
+/// One simulated run.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) config: Config,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) drain_at: Option<Duration>,
+    /// Whether all goes well: no fault, cancel, expiry, refusal or drain.
+    pub(crate) is_calm: bool,
+}
+
+pub(crate) fn draw(dice: &mut Dice) -> Plan {
+    let is_calm = dice.chance(30);
+    let config = draw_config(dice, is_calm);
+    let count = 3 + dice.below(40);
+    let clients = (0..count).map(|_| draw_client(dice, is_calm)).collect();
+    let drains = !is_calm && dice.chance(30);
+    let drain_at = drains.then(|| dice.millis(6_000));
+    Plan { config, clients, drain_at, is_calm }
+}
+
+fn draw_config(dice: &mut Dice, is_calm: bool) -> Config {
+    let mut config = Config::default();
+    config.cache.kv_bytes = dice.one_of(&[0, 400, 1_500, 6_000, 1_000_000]);
+    config.cache.pin_ratio = dice.one_of(&[0.0, 0.25, 1.0]);
+    config.cache.prewarm_ttl = Duration::from_secs(2);
+    config.scheduler.step_tokens_max = dice.one_of(&[64, 200, 512]);
+    config.scheduler.chunk_tokens = dice.one_of(&[64, 192]);
+    config.scheduler.rows_max = dice.one_of(&[1, 7, 64]);
+    config.scheduler.look_ahead = dice.one_of(&[1, 8]);
+    config.scheduler.drain_timeout = dice.millis(4_000);
+    if !is_calm && dice.chance(30) {
+        config.scheduler.reads_max = 20;
+    }
+    config.registration.when = dice.one_of(&[Register::After, Register::Off]);
+    config.registration.pending_max = dice.one_of(&[1, 256]);
+    config
+}
+
+fn draw_client(dice: &mut Dice, is_calm: bool) -> Client {
+    let tenant = dice.below(2);
+    let state = dice.below(8);
+    let stages = 1 + dice.below(2);
+    Client {
+        at: dice.millis(5_000),
+        prefix: prefix(tenant, state, state * state * 17),
+        lane: dice.one_of(&Lane::ALL),
+        stages: (0..stages).map(|_| draw_stage(dice, is_calm)).collect(),
+        pause: dice.millis(300),
+        deadline: (!is_calm && dice.chance(25)).then(|| dice.millis(4_000)),
+        gives_up: (!is_calm && dice.chance(25)).then(|| dice.millis(2_000)),
+        responds: is_calm || dice.chance(80),
+        prewarms: dice.chance(15),
+        waits: dice.chance(50),
+    }
+}
+
+fn draw_stage(dice: &mut Dice, is_calm: bool) -> Vec<ReadSpec> {
+    (0..=dice.below(6))
+        .map(|_| match dice.below(100) {
+            0..2 if !is_calm => faulty(POISON),
+            2..4 if !is_calm => faulty(NAN),
+            _ => spec(dice.below(12), 1 + dice.below(90)),
+        })
+        .collect()
+}

@@ -1,0 +1,146 @@
+//! One run: actors, engine and clients of a seed, from the first arrival to silence.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::{
+    DecisionMeta, Handle, PrewarmSpec, ReadError, ReadOutcome, StepLogEntry, TenantId, start,
+};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use crate::fake::{FakeEngine, accounted, expected, meta};
+use crate::workload::{Client, Dice, Plan};
+use crate::{faults, invariants, workload};
+
+/// Virtual time after which a client without an answer is a hang.
+const PATIENCE: Duration = Duration::from_hours(1);
+
+/// What a client saw.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Seen {
+    Refused(ReadError),
+    Read(Vec<Result<ReadOutcome, ReadError>>),
+    GaveUp,
+    Prewarmed(bool),
+}
+
+/// What a run gave.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Record {
+    pub(crate) seen: Vec<Vec<Seen>>,
+    pub(crate) steps: Vec<StepLogEntry>,
+}
+
+/// Runs a seed and checks every promise.
+pub(crate) fn run(seed: u64) -> Record {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(live(seed))
+}
+
+async fn live(seed: u64) -> Record {
+    let mut dice = Dice::new(seed);
+    let plan = workload::draw(&mut dice);
+    let rows_max = dice.one_of(&[5, 64]);
+    let engine = FakeEngine::new().with_caps(|caps| caps.rows_max = rows_max);
+    let has_faults = faults::draw(&mut dice, &engine, plan.is_calm);
+    let engine = Arc::new(engine);
+    let handle = start(Arc::clone(&engine), plan.config.clone()).await.unwrap();
+    let watch = tokio::spawn(invariants::watch(handle.clone(), plan.config.cache.kv_bytes));
+    let clients: Vec<_> = plan
+        .clients
+        .iter()
+        .map(|client| tokio::spawn(behave(handle.clone(), client.clone())))
+        .collect();
+    let report = drain(&handle, &plan).await;
+    let mut seen = Vec::new();
+    for client in clients {
+        let ended = timeout(PATIENCE, client).await;
+        let ended = ended.unwrap_or_else(|_| panic!("a client hangs: {:?}", handle.snapshot()));
+        seen.push(ended.unwrap());
+    }
+    watch.abort();
+    // Registrations, pins and prewarms without a waiter end too.
+    sleep(Duration::from_secs(40)).await;
+    invariants::at_the_end(&handle, &engine, &plan, report.is_some());
+    if plan.is_calm && !has_faults {
+        invariants::of_a_calm_run(&handle, &engine, &seen);
+    }
+    // The log is a ring; what it lost does not matter for telling two runs apart.
+    Record { seen, steps: handle.step_log() }
+}
+
+async fn drain(handle: &Handle, plan: &Plan) -> Option<actors::DrainReport> {
+    sleep(plan.drain_at?).await;
+    let at = Instant::now();
+    let report = handle.drain().await;
+    let limit = plan.config.scheduler.drain_timeout + Duration::from_secs(1);
+    assert!(at.elapsed() <= limit, "a drain took {:?}", at.elapsed());
+    Some(report)
+}
+
+async fn behave(handle: Handle, client: Client) -> Vec<Seen> {
+    sleep(client.at).await;
+    let mut seen = Vec::new();
+    if client.prewarms {
+        seen.push(prewarm(&handle, &client).await);
+    }
+    let acts = decide(&handle, &client, &mut seen);
+    match client.gives_up {
+        None => acts.await,
+        Some(patience) => {
+            if timeout(patience, acts).await.is_err() {
+                seen.push(Seen::GaveUp);
+            }
+        }
+    }
+    seen
+}
+
+async fn prewarm(handle: &Handle, client: &Client) -> Seen {
+    let spec = PrewarmSpec {
+        tenant: TenantId(Arc::from("t")),
+        prefix: client.prefix.clone(),
+        lane: client.lane,
+        ttl: None,
+        wait: client.waits,
+        deadline: client.deadline.map(|deadline| Instant::now() + deadline),
+    };
+    match handle.prewarm(spec).await {
+        Ok(outcome) => Seen::Prewarmed(outcome.stored),
+        Err(error) => Seen::Refused(error),
+    }
+}
+
+async fn decide(handle: &Handle, client: &Client, seen: &mut Vec<Seen>) {
+    let reads = client.stages[0].len();
+    let deadline = client.deadline.map(|deadline| Instant::now() + deadline);
+    let meta = DecisionMeta { deadline, ..meta(&client.prefix, client.lane, reads) };
+    let mut decision = match handle.open(meta) {
+        Ok(decision) => decision,
+        Err(error) => return seen.push(Seen::Refused(error)),
+    };
+    for stage in &client.stages {
+        let at = Instant::now();
+        let outcomes = match decision.read(stage.clone()).await {
+            Ok(outcomes) => outcomes,
+            Err(error) => return seen.push(Seen::Refused(error)),
+        };
+        assert_eq!(outcomes.len(), stage.len());
+        for (spec, outcome) in stage.iter().zip(&outcomes) {
+            if let Ok(outcome) = outcome {
+                let difference = accounted(outcome).saturating_sub(at.elapsed());
+                assert!(difference < Duration::from_millis(1), "time is counted twice");
+                assert_eq!(outcome.row, expected(&client.prefix, spec), "a mixed-up answer");
+            }
+        }
+        seen.push(Seen::Read(outcomes));
+        sleep_until(Instant::now() + client.pause).await;
+    }
+    if client.responds {
+        decision.responded();
+    }
+}

@@ -1,0 +1,177 @@
+//! Damaged, foreign and unsupported files are refused with a clear error, and never by a panic.
+
+use std::path::Path;
+
+use candle_core::quantized::GgmlDType;
+use candle_core::quantized::gguf_file::Value;
+use docket::files::{Architecture, FilesError, open};
+use proptest::prelude::*;
+use safetensors::Dtype;
+use tempfile::TempDir;
+
+use super::writers::gguf::{Entries, hyper_parameters, stored, vocabulary, vocabulary_entries};
+use super::writers::gguf::{write, write_raw};
+use super::writers::{folder, wide};
+
+fn message(path: &Path) -> String {
+    let error = open(path).unwrap_err();
+    // Each names its file.
+    assert!(error.to_string().contains(path.file_name().unwrap().to_str().unwrap()), "{error}");
+    error.to_string()
+}
+
+fn entries(model: &wide::WideModel) -> Entries {
+    let mut entries = hyper_parameters(&model.config);
+    entries.extend(vocabulary_entries(&vocabulary(&model.config)));
+    entries
+}
+
+/// What `open` says to a file whose metadata entry `key` is `value`.
+fn with_entry(key: &str, value: Value) -> String {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("model.gguf");
+    let model = wide::wide(Architecture::Llama);
+    let mut entries = entries(&model);
+    entries.retain(|(known, _)| known != key);
+    entries.push((key.to_owned(), value));
+    write_raw(&path, &entries, &stored(&model.config, &model.tensors, GgmlDType::F16));
+    message(&path)
+}
+
+#[test]
+fn another_architecture_is_refused_by_name_with_the_supported_ones() {
+    let message = with_entry("general.architecture", Value::String("mamba".to_owned()));
+    assert!(message.contains("mamba") && message.contains("llama, qwen2, qwen3, gemma3"));
+}
+
+#[test]
+fn what_would_change_the_computation_is_refused() {
+    let text = |text: &str| Value::String(text.to_owned());
+    for (key, value, part) in [
+        ("llama.expert_count", Value::U32(8), "experts"),
+        ("llama.rope.scaling.type", text("yarn"), "yarn"),
+        ("llama.rope.dimension_count", Value::U32(32), "dimension_count is 32"),
+        ("llama.attention.head_count", Value::U32(0), "number of heads is 0"),
+        ("llama.attention.head_count_kv", Value::U32(3), "4 heads cannot share 3"),
+        ("llama.attention.head_count", Value::U32(1 << 31), "number of heads"),
+        ("llama.block_count", Value::U32(u32::MAX), "number of layers"),
+        ("llama.embedding_length", Value::I32(-1), "embedding_length is -1"),
+        ("llama.rope.freq_base", Value::F32(f32::NAN), "rope base is NaN"),
+        ("split.count", Value::U16(2), "one of 2 parts"),
+        ("general.alignment", Value::U32(0), "general.alignment"),
+    ] {
+        let message = with_entry(key, value);
+        assert!(message.contains(part), "{key}: {message}");
+    }
+}
+
+#[test]
+fn a_missing_or_misshapen_tensor_is_named() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("model.gguf");
+    let mut model = wide::wide(Architecture::Qwen3);
+    let name = "model.layers.1.self_attn.k_norm.weight";
+    let tensor = model.tensors.remove(name).unwrap();
+    write(&path, &model.config, &model.tensors, GgmlDType::F16);
+    assert!(matches!(open(&path), Err(FilesError::MissingTensor { .. })));
+    assert!(message(&path).contains(name) && message(&path).contains("blk.1.attn_k_norm.weight"));
+    model.tensors.insert(name.to_owned(), tensor.rows(0..32).unwrap());
+    write(&path, &model.config, &model.tensors, GgmlDType::F16);
+    assert!(message(&path).contains("[32]; [64] is wanted"), "{}", message(&path));
+}
+
+#[test]
+fn a_tensor_that_the_decoder_would_leave_out_is_refused() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("model.gguf");
+    let mut model = wide::wide(Architecture::Llama);
+    let bias = model.tensors["model.layers.0.input_layernorm.weight"].clone();
+    model.tensors.insert("model.layers.0.self_attn.o_proj.bias".to_owned(), bias);
+    write(&path, &model.config, &model.tensors, GgmlDType::F16);
+    assert!(message(&path).contains("blk.0.attn_output.bias"));
+    let home = home.path();
+    folder::write(home, &model.config_json, &model.tensors, Dtype::F32, 1);
+    assert!(open(home).unwrap_err().to_string().contains("o_proj.bias"));
+}
+
+#[test]
+fn a_gguf_file_cut_off_anywhere_is_refused() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("model.gguf");
+    let model = wide::wide(Architecture::Qwen2);
+    write(&path, &model.config, &model.tensors, GgmlDType::Q4K);
+    let whole = std::fs::read(&path).unwrap();
+    let steps = (0..600).chain((600..whole.len()).step_by(1_009)).chain([whole.len() - 33]);
+    for length in steps {
+        std::fs::write(&path, &whole[..length]).unwrap();
+        let message = message(&path);
+        assert!(message.contains("cut off") || length < 4, "{length}: {message}");
+    }
+}
+
+#[test]
+fn folders_with_faults_name_the_file() {
+    let model = wide::wide(Architecture::Llama);
+    let home = TempDir::new().unwrap();
+    let home = home.path();
+    let expect = |part: &str| {
+        let message = open(home).unwrap_err().to_string();
+        assert!(message.contains(part), "{part}: {message}");
+    };
+    expect("config.json");
+    folder::write(home, &model.config_json, &model.tensors, Dtype::F32, 1);
+    let weights = home.join("model.safetensors");
+    let whole = std::fs::read(&weights).unwrap();
+    for length in [0, 7, 8, 500, whole.len() / 2, whole.len() - 1] {
+        std::fs::write(&weights, &whole[..length]).unwrap();
+        expect("model.safetensors");
+    }
+    let index = home.join("model.safetensors.index.json");
+    std::fs::write(&index, r#"{"weight_map": {"a": "../other.safetensors"}}"#).unwrap();
+    expect("../other.safetensors");
+    std::fs::remove_file(&index).unwrap();
+    std::fs::write(&weights, &whole).unwrap();
+    let mut config = model.config_json.clone();
+    for (key, value, part) in [
+        ("model_type", serde_json::json!("phi3"), "phi3"),
+        ("hidden_act", serde_json::json!("relu"), "Relu"),
+        ("attention_bias", serde_json::json!(true), "attention_bias"),
+        ("hidden_size", serde_json::json!(-1), "hidden_size"),
+        ("rope_scaling", serde_json::json!({ "rope_type": "yarn", "factor": 4 }), "yarn"),
+        ("quantization_config", serde_json::json!({ "bits": 4 }), "quantization_config"),
+    ] {
+        let before = config[key].clone();
+        config[key] = value;
+        std::fs::write(home.join("config.json"), config.to_string()).unwrap();
+        expect(part);
+        config[key] = before;
+    }
+    std::fs::write(home.join("config.json"), config.to_string()).unwrap();
+    open(home).unwrap();
+    std::fs::remove_file(home.join("tokenizer.json")).unwrap();
+    expect("tokenizer.json");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Whatever bytes a header has, opening gives a model or an error.
+    #[test]
+    fn a_scrambled_header_never_panics(
+        changes in prop::collection::vec((0_usize..12_000, any::<u8>()), 1..8),
+    ) {
+        let home = TempDir::new().unwrap();
+        let path = home.path().join("model.gguf");
+        let model = wide::wide(Architecture::Gemma3);
+        let embedding = ["model.embed_tokens.weight".to_owned()];
+        let few = model.tensors.into_iter().filter(|(name, _)| embedding.contains(name)).collect();
+        write(&path, &model.config, &few, GgmlDType::Q8_0);
+        let mut bytes = std::fs::read(&path).unwrap();
+        for (at, value) in changes {
+            let at = at % bytes.len();
+            bytes[at] = value;
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        prop_assert!(open(&path).is_err());
+    }
+}

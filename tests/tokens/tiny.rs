@@ -1,0 +1,133 @@
+//! Tokenizers over tiny vocabularies of our own, which need no file from elsewhere.
+//!
+//! `data/tiny.json` has llama.cpp's ids for the same vocabularies (README.md).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use docket::files::{GgufVocabulary, TokenizerSource};
+use docket::prompt::tokens::TextTokenizer as _;
+use docket::prompt::tokens::model::ModelTokenizer;
+use tempfile::TempDir;
+
+use super::support::texts;
+use super::writers::vocabulary::{byte_level, sentencepiece, tokenizer_json};
+use super::writers::wide::VOCAB;
+
+fn build(vocabulary: GgufVocabulary) -> Result<ModelTokenizer, String> {
+    let source = TokenizerSource::Gguf(Box::new(vocabulary));
+    ModelTokenizer::new(Path::new("tiny.gguf"), &source).map_err(|error| error.to_string())
+}
+
+/// The vocabularies of `data/tiny.json`.
+fn vocabularies() -> Vec<(&'static str, GgufVocabulary)> {
+    vec![
+        ("qwen2", byte_level("qwen2", VOCAB)),
+        ("llama-bpe", byte_level("llama-bpe", VOCAB)),
+        ("gpt-2", byte_level("gpt-2", VOCAB)),
+        ("smollm", byte_level("smollm", VOCAB)),
+        ("spm", sentencepiece(false, VOCAB)),
+        ("spm-space", sentencepiece(true, VOCAB)),
+    ]
+}
+
+#[test]
+fn user_defined_tokens_are_cut_out_and_control_tokens_are_not() {
+    let tokenizer = build(byte_level("qwen2", VOCAB)).unwrap();
+    let [plain, longer] = [269, 270];
+    assert_eq!(tokenizer.encode("<tool><tool>x"), [plain, longer]);
+    assert_eq!(tokenizer.decode(&[plain, longer]), b"<tool><tool>x");
+    assert_eq!(tokenizer.encode("<|im_end|>").len(), "<|im_end|>".len());
+    let controls: Vec<_> = tokenizer.controls().iter().map(|(text, _)| text.as_str()).collect();
+    assert_eq!(controls, ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]);
+    assert_eq!(tokenizer.vocab_size(), VOCAB);
+}
+
+#[test]
+fn an_unknown_pre_tokenizer_or_model_is_refused_by_name() {
+    let mut vocabulary = byte_level("default", VOCAB);
+    let error = build(vocabulary.clone()).unwrap_err();
+    assert!(error.contains("default") && error.contains("smollm"), "{error}");
+    vocabulary.pre = None;
+    assert!(build(vocabulary.clone()).unwrap_err().contains("tokenizer.ggml.pre is missing"));
+    vocabulary.model = "t5".to_owned();
+    assert!(build(vocabulary).unwrap_err().contains("t5"));
+}
+
+#[test]
+fn damaged_vocabularies_are_refused() {
+    let mut vocabulary = byte_level("qwen2", VOCAB);
+    vocabulary.merges.push("zz yy".to_owned());
+    assert!(build(vocabulary.clone()).unwrap_err().contains("zz"));
+    *vocabulary.merges.last_mut().unwrap() = "nospace".to_owned();
+    assert!(build(vocabulary).unwrap_err().contains("nospace"));
+    let mut vocabulary = byte_level("qwen2", VOCAB);
+    vocabulary.tokens[usize::from(b'a')] = "gone".to_owned();
+    assert!(build(vocabulary).unwrap_err().contains("0x61"));
+    let mut vocabulary = sentencepiece(true, VOCAB);
+    vocabulary.scores.clear();
+    assert!(build(vocabulary).unwrap_err().contains("scores"));
+}
+
+#[test]
+fn a_tokenizer_json_gives_the_same_tokens_as_the_gguf_vocabulary() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("tokenizer.json");
+    let vocabulary = byte_level("qwen2", VOCAB);
+    std::fs::write(&path, tokenizer_json(&vocabulary).to_string()).unwrap();
+    let json = ModelTokenizer::new(&path, &TokenizerSource::Json(path.clone())).unwrap();
+    let gguf = build(vocabulary).unwrap();
+    assert_eq!(json.controls(), gguf.controls());
+    for text in texts() {
+        let ids = gguf.encode(&text);
+        // The long s is a contraction's letter only where case is folded by Unicode.
+        if !text.contains('\u{17f}') {
+            assert_eq!(json.encode(&text), ids, "{text:?}");
+        }
+        assert_eq!(json.decode(&ids), text.as_bytes());
+    }
+}
+
+#[test]
+fn a_tokenizer_json_of_another_model_is_refused() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("tokenizer.json");
+    let mut root = tokenizer_json(&byte_level("qwen2", VOCAB));
+    root["model"]["type"] = "Unigram".into();
+    for (text, part) in
+        [(root.to_string(), "Unigram"), ("{".to_owned(), "EOF"), ("[]".to_owned(), "")]
+    {
+        std::fs::write(&path, text).unwrap();
+        let error = ModelTokenizer::new(&path, &TokenizerSource::Json(path.clone())).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+    }
+}
+
+#[test]
+fn ids_over_tiny_vocabularies_equal_llama_cpp() {
+    let expected: BTreeMap<String, Vec<Vec<u32>>> =
+        serde_json::from_str(include_str!("data/tiny.json")).unwrap();
+    for (name, vocabulary) in vocabularies() {
+        let tokenizer = build(vocabulary).unwrap();
+        // Every other text, without the long ones at the end: tiny vocabularies spell them out.
+        let texts: Vec<_> = texts().into_iter().take(196).step_by(2).collect();
+        assert_eq!(expected[name].len(), texts.len());
+        for (text, ids) in texts.iter().zip(&expected[name]) {
+            assert_eq!(&tokenizer.encode(text), ids, "{name} {text:?}");
+        }
+    }
+}
+
+/// Writes the vocabularies as GGUF files into `DOCKET_TEST_WRITE`, for `llama_ids.py`.
+#[test]
+fn vocabularies_are_written_where_asked() {
+    let Some(folder) = super::support::variable("DOCKET_TEST_WRITE") else { return };
+    for (name, vocabulary) in vocabularies() {
+        let path = Path::new(&folder).join(format!("tiny-{name}.gguf"));
+        let architecture = docket::files::Architecture::Llama;
+        let model = super::writers::wide::wide(architecture);
+        let mut entries = super::writers::gguf::hyper_parameters(&model.config);
+        entries.extend(super::writers::gguf::vocabulary_entries(&vocabulary));
+        super::writers::gguf::write_raw(&path, &entries, &[]);
+    }
+}
