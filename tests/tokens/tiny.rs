@@ -89,6 +89,20 @@ fn a_tokenizer_json_gives_the_same_tokens_as_the_gguf_vocabulary() {
 }
 
 #[test]
+fn a_tokenizer_json_splits_pathological_texts_like_the_gguf_vocabulary() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("tokenizer.json");
+    let vocabulary = byte_level("qwen2", VOCAB);
+    std::fs::write(&path, tokenizer_json(&vocabulary).to_string()).unwrap();
+    let json = ModelTokenizer::new(&path, &TokenizerSource::Json(path.clone())).unwrap();
+    let gguf = build(vocabulary).unwrap();
+    for unit in [" ", "\n", " \n", "a", "1", "<", "hello ", "\u{301}"] {
+        let text = format!("{}x", unit.repeat(200_000 / unit.len()));
+        assert!(json.encode(&text) == gguf.encode(&text), "{unit:?}");
+    }
+}
+
+#[test]
 fn a_tokenizer_json_of_another_model_is_refused() {
     let home = TempDir::new().unwrap();
     let path = home.path().join("tokenizer.json");
