@@ -1,0 +1,170 @@
+//! The quality bench: labelled cases through a real model, in all orders of their options.
+//!
+//! It ranks layouts, finds how many orders are worth reading, and fits the temperatures that a
+//! model's profile holds. Every case is saved as soon as it is read, and a run that is started again
+//! goes on. Example:
+//! `cargo bench --bench quality -- --layouts bare,headers --cases all --limit 60`
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a report is its output")]
+
+mod cases;
+mod devset;
+mod fit;
+mod forms;
+mod measures;
+mod model;
+mod random;
+mod reading;
+mod record;
+mod slots;
+mod table;
+mod themes;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::{Parser, ValueEnum};
+
+use cases::Case;
+use model::{LoadedModel, Model};
+use record::Results;
+use table::Group;
+
+/// What was typed.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Catalogue name, or path of a GGUF file or safetensors folder
+    #[arg(long, default_value = "qwen2.5-coder:1.5b")]
+    model: String,
+    /// Ids of the layouts to compare [default: the one of the model's profile]
+    #[arg(long, value_delimiter = ',')]
+    layouts: Vec<String>,
+    /// Which cases
+    #[arg(long, value_enum, default_value = "all")]
+    cases: Sets,
+    /// Only the first N generated cases
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Threads of the engine
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+    /// Where readings are kept [default: quality.jsonl in the build's folder]
+    #[arg(long, value_name = "FILE")]
+    results: Option<PathBuf>,
+    /// Print the generated cases as JSON lines, and stop
+    #[arg(long)]
+    print_cases: bool,
+    /// What `cargo bench` passes to every bench
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// Which cases are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Sets {
+    /// The 60 published ones.
+    Devset,
+    /// Our generated ones.
+    Generated,
+    /// Both.
+    All,
+}
+
+/// Cases under one heading of the report.
+#[derive(Debug)]
+struct CaseSet {
+    name: String,
+    cases: Vec<Case>,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    if arguments.print_cases {
+        cases::generated().iter().for_each(|case| println!("{}", record::line(case)));
+        return Ok(());
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let sets = case_sets(&arguments, folder)?;
+    let path = arguments.results.clone().unwrap_or_else(|| folder.join("quality.jsonl"));
+    let mut results = Results::open(&path).with_context(|| path.display().to_string())?;
+    let model = Model::open(&arguments.model)?;
+    let layouts = match &arguments.layouts[..] {
+        [] => vec![model.default_layout().to_owned()],
+        named => named.to_vec(),
+    };
+    let missing = read_missing(&model, &layouts, &sets, &mut results, arguments.threads)?;
+    eprintln!("{missing} readings added to {}", path.display());
+    report(&model, &layouts, &sets, &results)
+}
+
+fn case_sets(arguments: &Arguments, folder: &Path) -> anyhow::Result<Vec<CaseSet>> {
+    let mut sets = Vec::new();
+    if arguments.cases != Sets::Generated {
+        let cases = devset::load(&folder.join("devset")).context("the published cases")?;
+        sets.push(CaseSet { name: "devset".to_owned(), cases });
+    }
+    if arguments.cases != Sets::Devset {
+        let mut cases = cases::generated();
+        let all = cases.len();
+        cases.truncate(arguments.limit.unwrap_or(all));
+        let first = if cases.len() < all { ", first " } else { "" };
+        let count = if cases.len() < all { cases.len().to_string() } else { String::new() };
+        sets.push(CaseSet { name: format!("generated{first}{count}"), cases });
+    }
+    Ok(sets)
+}
+
+/// Reads every case that the results do not have; loads the weights only if there is one.
+fn read_missing(
+    model: &Model,
+    layouts: &[String],
+    sets: &[CaseSet],
+    results: &mut Results,
+    threads: usize,
+) -> anyhow::Result<usize> {
+    let mut loaded: Option<LoadedModel<'_>> = None;
+    let mut count = 0;
+    for id in layouts {
+        let layout = model.layout(id)?;
+        let cases = sets.iter().flat_map(|set| &set.cases);
+        let wanted: Vec<&Case> = cases
+            .filter(|case| results.find(model.fingerprint(), &layout.identity, &case.id).is_none())
+            .collect();
+        if wanted.is_empty() {
+            continue;
+        }
+        let engine = match &mut loaded {
+            Some(engine) => engine,
+            None => loaded.insert(model.load(threads)?),
+        };
+        let mut reader = engine.reader(&layout);
+        for (number, case) in wanted.iter().enumerate() {
+            results.add(reader.record(case).with_context(|| case.id.clone())?)?;
+            eprintln!("{id}: {} of {} ({})", number + 1, wanted.len(), case.id);
+        }
+        count += wanted.len();
+    }
+    Ok(count)
+}
+
+fn report(
+    model: &Model,
+    layouts: &[String],
+    sets: &[CaseSet],
+    results: &Results,
+) -> anyhow::Result<()> {
+    let mut groups = Vec::new();
+    for id in layouts {
+        let identity = model.layout(id)?.identity;
+        for set in sets {
+            let find = |case: &Case| results.find(model.fingerprint(), &identity, &case.id);
+            let records = set.cases.iter().filter_map(find).collect();
+            groups.push(Group { layout: id, set: &set.name, records });
+        }
+    }
+    println!("{}\n{}", table::quality(&groups), table::samples(&groups));
+    for group in groups.iter().filter(|group| group.set.starts_with("generated")) {
+        println!("{}", table::profile(group));
+    }
+    Ok(())
+}

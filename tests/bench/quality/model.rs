@@ -1,0 +1,190 @@
+//! The model under test: its files, its prompts in each layout, and the engine that reads them.
+
+use std::sync::Arc;
+
+use actors::RowOutcome;
+use anyhow::{Context as _, ensure};
+use clap::Parser as _;
+use docket::cli::Cli;
+use docket::engine::{CpuEngine, EngineOptions};
+use docket::files::{self, ModelFiles};
+use docket::models::{self, ModelRef, Progress, Store};
+use docket::prompt::Prompter;
+use docket::prompt::layout::{self, Profile};
+use docket::prompt::options;
+use docket::prompt::tokens::model::ModelTokenizer;
+use docket::question::answer::Value;
+use docket::question::{Kind, Shown};
+use docket::readout::{LabelReading, Reading, ReadingKind, ReadingSpec};
+use sha2::{Digest, Sha256};
+
+use crate::cases::Case;
+use crate::reading::Reader;
+use crate::record::Record;
+
+/// Probabilities of the server's own readout may differ from the bench's by this.
+const READOUT_TOLERANCE: f64 = 1e-9;
+
+/// A model's files, opened; its weights are not loaded yet.
+#[derive(Debug)]
+pub(crate) struct Model {
+    files: ModelFiles,
+    profile: Profile,
+    tokenizer: Arc<ModelTokenizer>,
+}
+
+/// Prompts of the model in one layout.
+#[derive(Debug)]
+pub(crate) struct ModelLayout {
+    /// Its id and what it consists of: results of a layout that was changed are not reused.
+    pub(crate) identity: String,
+    prompter: Prompter,
+}
+
+/// The model with its weights.
+#[derive(Debug)]
+pub(crate) struct LoadedModel<'a> {
+    model: &'a Model,
+    engine: CpuEngine,
+}
+
+/// Reads cases in one layout.
+#[derive(Debug)]
+pub(crate) struct LayoutReader<'a> {
+    model: &'a Model,
+    layout: &'a ModelLayout,
+    reader: Reader<'a, CpuEngine>,
+}
+
+impl Model {
+    /// Opens a model by catalogue name (pulling it where it is absent) or path.
+    pub(crate) fn open(name: &str) -> anyhow::Result<Self> {
+        let reference = ModelRef::parse(name)?;
+        // The folder of the models is where the commands of docket have it.
+        let home = Cli::try_parse_from(["docket", "models"])?.home();
+        let path = models::ensure(&Store::new(&home), &reference, false, &mut Progress::detect())?;
+        let files = files::open(&path)?;
+        let tokenizer = Arc::new(ModelTokenizer::open(&files)?);
+        let served = reference.served_name();
+        let profile = layout::profile_for(&served, Some(files.config.architecture));
+        Ok(Self { files, profile, tokenizer })
+    }
+
+    /// Identity of the weights.
+    pub(crate) fn fingerprint(&self) -> &str {
+        &self.files.fingerprint
+    }
+
+    /// Id of the layout of the model's profile.
+    pub(crate) fn default_layout(&self) -> &'static str {
+        self.profile.layout.id
+    }
+
+    /// The model's prompts in the layout of this id.
+    pub(crate) fn layout(&self, id: &str) -> anyhow::Result<ModelLayout> {
+        let layout = layout::layout(id).with_context(|| format!("no layout is called {id:?}"))?;
+        let content = Sha256::digest(format!("{layout:?}"));
+        let content: String = content[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+        let profile = Profile { layout, ..self.profile };
+        let tokenizer = Arc::clone(&self.tokenizer);
+        let fingerprint = self.fingerprint();
+        let prompter = Prompter::new(tokenizer, &self.files.prompt, profile, fingerprint)?;
+        Ok(ModelLayout { identity: format!("{id}@{content}"), prompter })
+    }
+
+    /// Loads the weights.
+    pub(crate) fn load(&self, threads: usize) -> anyhow::Result<LoadedModel<'_>> {
+        let options = EngineOptions { threads, ..EngineOptions::default() };
+        let (config, tensors) = (&self.files.config, &*self.files.tensors);
+        let engine = CpuEngine::load(config, tensors, &options, &mut |_, _| {})?;
+        Ok(LoadedModel { model: self, engine })
+    }
+}
+
+impl LoadedModel<'_> {
+    /// A reader of cases in this layout.
+    pub(crate) fn reader<'a>(&'a self, layout: &'a ModelLayout) -> LayoutReader<'a> {
+        LayoutReader { model: self.model, layout, reader: Reader::new(&self.engine) }
+    }
+}
+
+impl LayoutReader<'_> {
+    /// Reads a case in all its orders.
+    pub(crate) fn record(&mut self, case: &Case) -> anyhow::Result<Record> {
+        let prompter = &self.layout.prompter;
+        let kind = &case.question.kind;
+        let mut reading = Reading::new(spec(prompter, kind));
+        let shown = reading.wanted();
+        let reads: Vec<_> =
+            shown.iter().map(|shown| prompter.suffix(&case.question, shown)).collect();
+        let prefix = prompter.prefix(&case.state, &[]).prefix;
+        let read = self.reader.read(&prefix, &reads)?;
+
+        let record = Record {
+            model: self.model.fingerprint().to_owned(),
+            layout: self.layout.identity.clone(),
+            case: case.id.clone(),
+            kind: kind.name().to_owned(),
+            gold: case.gold,
+            orders: shown.iter().zip(&read.rows).map(|(s, row)| in_request_order(s, row)).collect(),
+            mass: read.rows.iter().map(mass).collect(),
+            greedy: read.rows.iter().filter(|row| row.greedy_is_label).count(),
+            tokens: read.tokens,
+            elapsed_ms: read.elapsed.as_secs_f64() * 1e3,
+        };
+        reading.absorb(read.rows.into_iter().map(label_reading).collect())?;
+        ensure!(reading.wanted().is_empty(), "the question wants another round");
+        check_readout(&record, &reading.finish().0)?;
+        Ok(record)
+    }
+}
+
+fn spec(prompter: &Prompter, kind: &Kind) -> ReadingSpec {
+    let reading = match kind {
+        Kind::Noul { .. } => ReadingKind::Noul { yes_first: prompter.yes_first() },
+        Kind::Choice { options } => {
+            ReadingKind::Choice { keys: options.iter().map(|option| option.key.clone()).collect() }
+        }
+        Kind::Score { levels } => ReadingKind::Score { legend: options::legend(levels) },
+    };
+    ReadingSpec {
+        kind: reading,
+        labels_max: prompter.labels_max(kind),
+        orders: u32::MAX,
+        temperature: 1.0,
+    }
+}
+
+fn in_request_order(shown: &Shown, row: &RowOutcome) -> Vec<f64> {
+    let mut logprobs = vec![f64::NEG_INFINITY; shown.options.len()];
+    for (option, logprob) in shown.options.iter().zip(&row.logprobs) {
+        logprobs[*option] = f64::from(*logprob);
+    }
+    logprobs
+}
+
+fn mass(row: &RowOutcome) -> f64 {
+    row.log_mass.map_or(f64::NAN, |log| f64::from(log).exp())
+}
+
+fn label_reading(row: RowOutcome) -> LabelReading {
+    LabelReading {
+        logprobs: row.logprobs,
+        log_mass: row.log_mass,
+        greedy_is_label: row.greedy_is_label,
+    }
+}
+
+/// Checks that what is measured here is what the server would answer.
+fn check_readout(record: &Record, value: &Value) -> anyhow::Result<()> {
+    let served = match value {
+        Value::Noul { yes } => vec![1.0 - yes, *yes],
+        Value::Choice { probabilities, .. } | Value::Score { probabilities, .. } => {
+            probabilities.clone()
+        }
+    };
+    let ours = crate::table::average(record, usize::MAX);
+    let far = ours.iter().zip(&served).any(|(a, b)| (a - b).abs() > READOUT_TOLERANCE);
+    ensure!(!far && ours.len() == served.len(), "the readout gives {served:?}, the bench {ours:?}");
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! The report: Markdown tables for docs/BENCHMARKS.md.
+
+use std::fmt::Write as _;
+
+use crate::fit::{self, Fit};
+use crate::measures::{self, Labelled};
+use crate::record::Record;
+
+/// Kinds in the order of the tables.
+const KINDS: [&str; 3] = ["noul", "choice", "score"];
+
+/// Records of one layout on one set of cases.
+#[derive(Debug)]
+pub(crate) struct Group<'a> {
+    /// The layout's id.
+    pub(crate) layout: &'a str,
+    /// Name of the set.
+    pub(crate) set: &'a str,
+    /// In the set's order.
+    pub(crate) records: Vec<&'a Record>,
+}
+
+impl Group<'_> {
+    fn of_kind(&self, kind: &str) -> Vec<&Record> {
+        self.records.iter().copied().filter(|record| record.kind == kind).collect()
+    }
+}
+
+/// The quality of each group and kind, one row each.
+pub(crate) fn quality(groups: &[Group<'_>]) -> String {
+    let mut text = String::from(
+        "| layout | cases | kind | n | one order | all orders (95 %) | log loss | Brier | ECE \
+         | label mass | order consistency | also |\n|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|\n",
+    );
+    for group in groups {
+        for kind in KINDS {
+            let records = group.of_kind(kind);
+            if !records.is_empty() {
+                text += &quality_row(group, kind, &records);
+            }
+        }
+    }
+    text
+}
+
+fn quality_row(group: &Group<'_>, kind: &str, records: &[&Record]) -> String {
+    let all = labelled(records, usize::MAX);
+    let one = measures::accuracy(&labelled(records, 1));
+    let (low, high) = measures::wilson(measures::right(&all), all.len());
+    let Fit { before, after, .. } = fit::fit(&all);
+    format!(
+        "| {} | {} | {kind} | {} | {one:.2} | **{:.2}** ({low:.2}-{high:.2}) | {:.2} → {:.2} \
+         | {:.2} → {:.2} | {:.2} → {:.2} | {:.2} | {:.2} | {} |\n",
+        group.layout,
+        group.set,
+        all.len(),
+        measures::accuracy(&all),
+        before.log_loss,
+        after.log_loss,
+        before.brier,
+        after.brier,
+        before.calibration_error,
+        after.calibration_error,
+        measures::mean(records.iter().flat_map(|record| record.mass.iter().copied())),
+        measures::mean(records.iter().map(|r| measures::order_consistency(&distributions(r)))),
+        also(kind, &all),
+    )
+}
+
+/// What only this kind has: area under the curve, or the error in levels.
+fn also(kind: &str, cases: &[Labelled]) -> String {
+    match kind {
+        "noul" => measures::area_under_curve(cases)
+            .map_or_else(String::new, |area| format!("AUC {area:.2}")),
+        "score" => format!("error {:.2} levels", measures::level_error(cases)),
+        _ => String::new(),
+    }
+}
+
+/// Right answers with the first 1, 2, ... orders; the cheapest number within one case of the best
+/// is in bold.
+pub(crate) fn samples(groups: &[Group<'_>]) -> String {
+    let mut text = String::from(
+        "| layout | cases | kind | n | right with 1, 2, ... orders |\n|---|---|---|--:|---|\n",
+    );
+    for group in groups {
+        for kind in KINDS {
+            let records = group.of_kind(kind);
+            if records.is_empty() {
+                continue;
+            }
+            let curve = curve(&records);
+            let cheapest = cheapest(&curve);
+            let shown = curve.iter().zip(1..).map(|(right, orders)| {
+                if orders == cheapest { format!("**{right}**") } else { right.to_string() }
+            });
+            let shown = shown.collect::<Vec<_>>().join(", ");
+            let (layout, set, cases) = (group.layout, group.set, records.len());
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "| {layout} | {set} | {kind} | {cases} | {shown} |");
+        }
+    }
+    text
+}
+
+/// What a profile should hold for this layout: orders and temperature a kind.
+pub(crate) fn profile(group: &Group<'_>) -> String {
+    let mut text = String::from(
+        "| layout | kind | samples | temperature | log loss | Brier | ECE |\n|---|---|--:|--:|--:|--:|--:|\n",
+    );
+    for kind in KINDS {
+        let records = group.of_kind(kind);
+        if records.is_empty() {
+            continue;
+        }
+        let orders = cheapest(&curve(&records));
+        let Fit { temperature, before, after } = fit::fit(&labelled(&records, orders));
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "| {} | {kind} | {orders} | {temperature:.2} | {:.3} → {:.3} | {:.3} → {:.3} | {:.3} → {:.3} |",
+            group.layout,
+            before.log_loss,
+            after.log_loss,
+            before.brier,
+            after.brier,
+            before.calibration_error,
+            after.calibration_error,
+        );
+    }
+    text
+}
+
+/// `[orders]`: right answers with the first 1, 2, ... orders.
+pub(crate) fn curve(records: &[&Record]) -> Vec<usize> {
+    let most = records.iter().map(|record| record.orders.len()).max().unwrap_or(0);
+    (1..=most).map(|orders| measures::right(&labelled(records, orders))).collect()
+}
+
+/// The smallest number of orders that is within one case of all of them.
+pub(crate) fn cheapest(curve: &[usize]) -> usize {
+    let full = curve.last().copied().unwrap_or(0);
+    curve.iter().position(|right| right + 1 >= full).map_or(1, |index| index + 1)
+}
+
+fn labelled(records: &[&Record], orders: usize) -> Vec<Labelled> {
+    let one =
+        |record: &&Record| Labelled { probabilities: average(record, orders), gold: record.gold };
+    records.iter().map(one).collect()
+}
+
+/// The distribution that the first `orders` orders of a case give together.
+pub(crate) fn average(record: &Record, orders: usize) -> Vec<f64> {
+    measures::average(&distributions(record), orders)
+}
+
+fn distributions(record: &Record) -> Vec<Vec<f64>> {
+    record.orders.iter().map(|order| measures::softmax(order)).collect()
+}
