@@ -128,6 +128,11 @@ impl Handle {
         let (reply, report) = oneshot::channel();
         self.shared.scheduler(SchedulerAsk::Drain { reply });
         let report = report.await.unwrap_or_default();
+        // The leases that the scheduler gave back are on their way to the cache.
+        let (reply, flushed) = oneshot::channel();
+        self.shared.cache(CacheAsk::Flush { reply });
+        // A cache that is gone has nothing to give back.
+        let _ = flushed.await;
         self.supervisor.stop(Some("drained".to_owned()));
         report
     }

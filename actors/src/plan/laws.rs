@@ -327,6 +327,8 @@ proptest! {
             world.close(0);
             world.pass(Duration::from_millis(1));
         }
+        // A want may wait for the room that pins hold.
+        world.pass(Duration::from_mins(10));
         world.settle();
         prop_assert_eq!(world.answered.len() as u64, world.submitted);
         let (load, residency) = (world.scheduler.view(), world.cache.view());
