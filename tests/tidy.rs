@@ -33,7 +33,9 @@ mod support {
                 entries.map(|entry| entry.path()).partition(|path| path.is_dir());
             let built = |path: &PathBuf| path.ends_with("target") || path.ends_with("node_modules");
             folders.extend(inner.into_iter().filter(|path| !built(path)));
-            found.extend(files.into_iter().filter(|path| path.extension().is_some_and(|e| e == extension)));
+            found.extend(
+                files.into_iter().filter(|path| path.extension().is_some_and(|e| e == extension)),
+            );
         }
         found.sort();
         found

@@ -4,7 +4,8 @@ use serde_json::json;
 
 use crate::server::Server;
 
-const STATE: &str = "The parcel was promised for Monday. It is Thursday, and nobody answers the phone.";
+const STATE: &str =
+    "The parcel was promised for Monday. It is Thursday, and nobody answers the phone.";
 
 /// Waits until a registration has ended.
 fn await_registration(server: &Server) {

@@ -125,7 +125,11 @@ pub(crate) fn try_post(base: &str, route: &str, body: &Value) -> Result<Reply, u
     let headers = response.headers().iter();
     let headers = headers.map(|(k, v)| (k.to_string(), v.to_str().unwrap_or("").to_owned()));
     let headers = headers.collect();
-    Ok(Reply { status: response.status().as_u16(), headers, body: response.body_mut().read_json()? })
+    Ok(Reply {
+        status: response.status().as_u16(),
+        headers,
+        body: response.body_mut().read_json()?,
+    })
 }
 
 fn agent() -> ureq::Agent {
