@@ -1,0 +1,156 @@
+//! The engines that run a model: `cpu`, our own decoder, and `reference`, candle-transformers'.
+//!
+//! They implement [`actors::Engine`] and know neither questions nor JSON. The `cpu` engine keeps
+//! keys and values of shared prefixes in segments, and gives a read the same bytes whoever shares
+//! its step (ARCHITECTURE D6). The `reference` engine shares nothing; it is the oracle of the
+//! golden tests and serves dense architectures that `cpu` does not know.
+
+pub mod kernels;
+mod model;
+mod pack;
+pub mod reference;
+mod segment;
+mod thread;
+
+use actors::{Caps, Completion, Engine, EngineError, Step};
+
+use crate::files::{DecoderConfig, TensorSource};
+
+pub use model::LoadError;
+use model::{Decoder, Scratch};
+pub use reference::ReferenceEngine;
+pub use segment::CpuSegment;
+use thread::EngineThread;
+
+/// How an engine is to be run.
+#[derive(Debug, Clone)]
+pub struct EngineOptions {
+    /// Threads of the kernels; 0 counts as 1.
+    pub threads: usize,
+    /// Longest prompt in tokens; the model's own limit where absent or lower.
+    pub context_tokens: Option<u32>,
+    /// Most tokens of one step.
+    pub step_tokens_max: u32,
+    /// Most rows of one step.
+    pub rows_max: u32,
+    /// Reads only the labels' rows of the output matrix: no label mass, and the log-probabilities
+    /// are relative to the labels (`--readout rows`).
+    pub readout_rows_only: bool,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            threads: 1,
+            context_tokens: None,
+            step_tokens_max: 2048,
+            rows_max: 256,
+            readout_rows_only: false,
+        }
+    }
+}
+
+/// Bytes that an engine takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// Weights.
+    pub weights_bytes: u64,
+    /// Buffers of the largest step.
+    pub scratch_bytes: u64,
+    /// Keys and values of one token position.
+    pub kv_bytes_per_token: u64,
+}
+
+/// Our own decoder on the CPU, on a thread of its own.
+#[derive(Debug)]
+pub struct CpuEngine {
+    caps: Caps,
+    memory: Memory,
+    features: &'static str,
+    thread: EngineThread<CpuSegment>,
+}
+
+impl CpuEngine {
+    /// Loads and packs the weights, then starts the engine's thread.
+    ///
+    /// `progress` is told how many tensors are done, of how many.
+    ///
+    /// # Errors
+    /// [`LoadError`] naming the tensor or setting at fault.
+    pub fn load(
+        config: &DecoderConfig,
+        tensors: &dyn TensorSource,
+        options: &EngineOptions,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Self, LoadError> {
+        let decoder = Decoder::load(config, tensors, options, progress)?;
+        let kv_bytes_per_token = decoder.page_shape().bytes_per_token() as u64;
+        let caps = caps("cpu", config.context, options, kv_bytes_per_token);
+        let memory = Memory {
+            weights_bytes: decoder.weights_bytes(),
+            scratch_bytes: decoder.scratch_bytes(options.step_tokens_max as usize),
+            kv_bytes_per_token,
+        };
+        let features = decoder.level().name();
+        let limits = caps.clone();
+        let mut scratch = Scratch::default();
+        let thread = EngineThread::spawn(move |step| {
+            check_size(step, &limits)?;
+            decoder.run(step, limits.context_tokens as usize, &mut scratch)
+        });
+        let thread = thread.map_err(|error| LoadError::Threads(error.to_string()))?;
+        Ok(Self { caps, memory, features, thread })
+    }
+
+    /// Bytes that it takes.
+    pub fn memory(&self) -> Memory {
+        self.memory
+    }
+
+    /// Instruction set of its kernels: `avx512f`, `avx2+fma` or `portable`.
+    pub fn features(&self) -> &'static str {
+        self.features
+    }
+}
+
+impl Engine for CpuEngine {
+    type Segment = CpuSegment;
+
+    fn caps(&self) -> Caps {
+        self.caps.clone()
+    }
+
+    fn submit(&self, step: Step<CpuSegment>, done: Completion<CpuSegment>) {
+        self.thread.submit(step, done);
+    }
+}
+
+/// Caps under `options` of a model with this context; no bytes per token means no segments.
+fn caps(name: &str, context: usize, options: &EngineOptions, kv_bytes_per_token: u64) -> Caps {
+    let context = u32::try_from(context).unwrap_or(u32::MAX);
+    Caps {
+        name: name.to_owned(),
+        context_tokens: options.context_tokens.unwrap_or(context).min(context),
+        step_tokens_max: options.step_tokens_max,
+        rows_max: options.rows_max,
+        kv_bytes_per_token,
+        keeps_segments: kv_bytes_per_token > 0,
+    }
+}
+
+fn check_size<S>(step: &Step<S>, caps: &Caps) -> Result<(), EngineError> {
+    let (tokens, rows) = (step.tokens(), step.rows.len());
+    if tokens > caps.step_tokens_max || rows > caps.rows_max as usize {
+        return Err(EngineError::Forward(format!(
+            "the step has {tokens} tokens and {rows} rows, at most {} and {} fit",
+            caps.step_tokens_max, caps.rows_max
+        )));
+    }
+    Ok(())
+}
+
+/// To the nearest `f32`.
+#[expect(clippy::cast_possible_truncation, reason = "rounding is what it is for")]
+fn narrow(value: f64) -> f32 {
+    value as f32
+}

@@ -1,0 +1,32 @@
+//! Arithmetic of the CPU engine: packed matrices, products, attention blocks, activations.
+//!
+//! Everything here is written once in plain Rust and compiled for several instruction sets
+//! ([`Level`]); `portable.rs` alone chooses between them and is the only unsafe file. What the
+//! kernels promise (ARCHITECTURE D6): an element of a result depends on its own row and column
+//! only. It is summed in one fixed order, whatever tile, row or thread computes it.
+
+mod activate;
+mod attend;
+mod exponential;
+mod matrix;
+mod normalize;
+mod portable;
+mod product;
+mod vocabulary;
+
+pub use activate::activate;
+pub use attend::{Block, QueryRows, attend};
+pub use matrix::{Panels, Product, Strips, write_lane};
+pub use normalize::{inverse_rms, normalize};
+pub use portable::Level;
+pub use product::{multiply, multiply_panel};
+pub use vocabulary::{ColumnSums, sum_columns};
+
+/// Rows of one strip of packed activations; the height of the widest register tile.
+pub const STRIP_ROWS: usize = 12;
+
+/// Columns of one panel of packed weights; the width of the widest register tile.
+pub const PANEL_COLUMNS: usize = 32;
+
+/// Keys of one attention block, as many as a key/value page has positions.
+pub const BLOCK_KEYS: usize = actors::PAGE_TOKENS as usize;

@@ -1,0 +1,195 @@
+//! The three layouts of a product: packed activations, packed weights, and what comes out.
+//!
+//! All are padded with zeros to whole tiles, so that a tail is the same arithmetic on more lanes
+//! (ARCHITECTURE D6 rule 1) and no kernel has a second loop for what is left over.
+
+#![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
+
+use rayon::prelude::*;
+
+use super::{PANEL_COLUMNS, STRIP_ROWS};
+
+/// Activations, the left operand: `[strips][depth][STRIP_ROWS]`.
+#[derive(Debug, Default)]
+pub struct Strips {
+    rows: usize,
+    depth: usize,
+    values: Vec<f32>,
+}
+
+impl Strips {
+    /// Takes this shape, reusing memory. What the strips hold is then undefined except that rows
+    /// past the last must be written as zeros by whoever fills them.
+    pub fn reshape(&mut self, rows: usize, depth: usize) {
+        self.rows = rows;
+        self.depth = depth;
+        self.values.resize(rows.div_ceil(STRIP_ROWS) * STRIP_ROWS * depth, 0.0);
+    }
+
+    /// Packs a row-major `[rows, depth]` matrix.
+    pub fn pack(&mut self, matrix: &[f32], depth: usize) {
+        self.reshape(matrix.len() / depth, depth);
+        self.par_strips().for_each(|(first, strip)| {
+            let rows = matrix.chunks_exact(depth).skip(first).take(STRIP_ROWS);
+            if rows.len() < STRIP_ROWS {
+                strip.fill(0.0);
+            }
+            for (lane, row) in rows.enumerate() {
+                write_lane(strip, lane, row.iter().copied());
+            }
+        });
+    }
+
+    /// Rows that mean something.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Length of a row.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// One strip: `[depth][STRIP_ROWS]`.
+    pub(super) fn strip(&self, index: usize) -> &[f32] {
+        let size = self.depth * STRIP_ROWS;
+        &self.values[index * size..(index + 1) * size]
+    }
+
+    /// All strips in parallel, each with the number of its first row.
+    pub fn par_strips(&mut self) -> impl IndexedParallelIterator<Item = (usize, &mut [f32])> {
+        let strips = self.values.par_chunks_exact_mut(self.depth * STRIP_ROWS);
+        strips.enumerate().map(|(index, strip)| (index * STRIP_ROWS, strip))
+    }
+}
+
+/// Writes one row of a strip, `[depth][STRIP_ROWS]`.
+#[inline(always)]
+pub fn write_lane(strip: &mut [f32], lane: usize, values: impl Iterator<Item = f32>) {
+    for (column, value) in strip.chunks_exact_mut(STRIP_ROWS).zip(values) {
+        column[lane] = value;
+    }
+}
+
+/// Weights, the right operand: `[panels][depth][PANEL_COLUMNS]`, one column an output.
+#[derive(Debug, Default)]
+pub struct Panels {
+    columns: usize,
+    depth: usize,
+    values: Vec<f32>,
+}
+
+impl Panels {
+    /// A matrix of zeros.
+    pub fn zeros(columns: usize, depth: usize) -> Self {
+        let values = vec![0.0; columns.next_multiple_of(PANEL_COLUMNS) * depth];
+        Self { columns, depth, values }
+    }
+
+    /// Writes `weights`, row-major `[columns, depth]` as model files have them, from column `first`.
+    pub fn pack(&mut self, first: usize, weights: &[f32]) {
+        let depth = self.depth;
+        let end = first + weights.len() / depth;
+        assert!(end <= self.columns, "{end} columns packed into {}", self.columns);
+        let panels = self.values.par_chunks_exact_mut(depth * PANEL_COLUMNS).enumerate();
+        panels.for_each(|(panel, values)| {
+            let base = panel * PANEL_COLUMNS;
+            let lanes = first.max(base)..end.min(base + PANEL_COLUMNS);
+            for (k, row) in values.chunks_exact_mut(PANEL_COLUMNS).enumerate() {
+                let weight = |column| weights[(column - first) * depth + k];
+                lanes.clone().for_each(|column| row[column - base] = weight(column));
+            }
+        });
+    }
+
+    /// Copies one column: the weights of one output, or the embedding of one token.
+    pub fn read_column(&self, column: usize, out: &mut [f32]) {
+        let panel = self.panel(column / PANEL_COLUMNS);
+        let lanes = panel.chunks_exact(PANEL_COLUMNS).map(|row| row[column % PANEL_COLUMNS]);
+        for (out, value) in out.iter_mut().zip(lanes) {
+            *out = value;
+        }
+    }
+
+    /// Outputs.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Panels, the last one padded.
+    pub fn panels(&self) -> usize {
+        self.columns.div_ceil(PANEL_COLUMNS)
+    }
+
+    /// Inputs.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> u64 {
+        size_of_val(self.values.as_slice()) as u64
+    }
+
+    /// One panel: `[depth][PANEL_COLUMNS]`.
+    pub(super) fn panel(&self, index: usize) -> &[f32] {
+        let size = self.depth * PANEL_COLUMNS;
+        &self.values[index * size..(index + 1) * size]
+    }
+}
+
+/// A product: `[panels][rows, padded to strips][PANEL_COLUMNS]`.
+#[derive(Debug, Default)]
+pub struct Product {
+    rows_padded: usize,
+    values: Vec<f32>,
+}
+
+impl Product {
+    /// Takes the shape of `rows` rows and `panels` panels, reusing memory; values are undefined.
+    pub(super) fn reshape(&mut self, rows: usize, panels: usize) {
+        self.rows_padded = rows.next_multiple_of(STRIP_ROWS);
+        self.values.resize(self.rows_padded * panels * PANEL_COLUMNS, 0.0);
+    }
+
+    /// One row of one panel.
+    pub fn lanes(&self, panel: usize, row: usize) -> &[f32] {
+        &self.values[(panel * self.rows_padded + row) * PANEL_COLUMNS..][..PANEL_COLUMNS]
+    }
+
+    /// Copies columns `first..first + out.len()` of `row`.
+    pub fn read_row(&self, row: usize, first: usize, out: &mut [f32]) {
+        let mut column = first;
+        let mut rest = out;
+        while !rest.is_empty() {
+            let lane = column % PANEL_COLUMNS;
+            let count = rest.len().min(PANEL_COLUMNS - lane);
+            let (part, tail) = rest.split_at_mut(count);
+            part.copy_from_slice(&self.lanes(column / PANEL_COLUMNS, row)[lane..lane + count]);
+            column += count;
+            rest = tail;
+        }
+    }
+
+    /// All panels in parallel: `[rows, padded][PANEL_COLUMNS]` each.
+    pub(super) fn par_panels(&mut self) -> impl IndexedParallelIterator<Item = &mut [f32]> {
+        self.values.par_chunks_exact_mut(self.rows_padded * PANEL_COLUMNS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_comes_back_as_it_was_packed() {
+        let weights: Vec<f32> = (0..35_u8 * 3).map(f32::from).collect();
+        let mut panels = Panels::zeros(40, 3);
+        panels.pack(5, &weights);
+        let mut column = [0.0; 3];
+        panels.read_column(5 + 34, &mut column);
+        assert_eq!(column.map(f32::to_bits), [102.0_f32, 103.0, 104.0].map(f32::to_bits));
+        panels.read_column(4, &mut column);
+        assert_eq!(column.map(f32::to_bits), [0; 3]);
+    }
+}

@@ -1,0 +1,155 @@
+//! Where the keys and values of a block of 64 positions are, and gathering those that lie apart.
+
+use std::ops::Range;
+
+use actors::PathPart;
+
+use super::Call;
+use crate::engine::kernels::{BLOCK_KEYS, Block};
+use crate::engine::pack::{Item, ItemKind};
+use crate::engine::segment::{PageShape, Pages};
+
+/// Keys and values of the step's own tokens in this layer: `[kv_heads][tokens][head_dim]` each.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NewKeys<'a> {
+    pub(super) shape: PageShape,
+    pub(super) tokens: usize,
+    pub(super) keys: &'a [f32],
+    pub(super) values: &'a [f32],
+}
+
+impl NewKeys<'_> {
+    /// Copies what `item` has in `block` into a page of `head`.
+    pub(super) fn copy(
+        &self,
+        item: &Item<'_>,
+        block: usize,
+        head: usize,
+        (keys, values): (&mut [f32], &mut [f32]),
+    ) {
+        let (dim, width) = (self.shape.head_dim, self.shape.value_width());
+        for position in overlap(block, item.start..item.end()) {
+            let slot = position - block * BLOCK_KEYS;
+            let token = item.first + position - item.start;
+            let first = (head * self.tokens + token) * dim;
+            for (column, key) in keys.chunks_exact_mut(BLOCK_KEYS).zip(&self.keys[first..]) {
+                column[slot] = *key;
+            }
+            values[slot * width..][..dim].copy_from_slice(&self.values[first..first + dim]);
+        }
+    }
+}
+
+/// A page-sized buffer for what is gathered.
+#[derive(Debug, Default)]
+pub(super) struct Tile {
+    keys: Vec<f32>,
+    values: Vec<f32>,
+}
+
+impl Tile {
+    /// Copies some slots of a page.
+    fn copy(&mut self, page: Block<'_>, slots: Range<usize>) {
+        let rows = self.keys.chunks_exact_mut(BLOCK_KEYS);
+        for (to, from) in rows.zip(page.keys.chunks_exact(BLOCK_KEYS)) {
+            to[slots.clone()].copy_from_slice(&from[slots.clone()]);
+        }
+        let width = self.values.len() / BLOCK_KEYS;
+        let rows = slots.start * width..slots.end * width;
+        self.values[rows.clone()].copy_from_slice(&page.values[rows]);
+    }
+}
+
+/// One piece of what an item sees.
+#[derive(Debug, Clone, Copy)]
+enum Source<'a> {
+    Pages(&'a Pages),
+    /// The item's own tokens, not in pages.
+    New,
+}
+
+/// The pieces of all items: for each, in ascending order, positions and where they are.
+pub(super) struct Spans<'a> {
+    layer: usize,
+    new: NewKeys<'a>,
+    pieces: Vec<Vec<(Range<usize>, Source<'a>)>>,
+    /// Index of the item whose first token is at this place of the pack.
+    by_first: Vec<usize>,
+}
+
+impl<'a> Spans<'a> {
+    /// Follows the paths of all items of the step.
+    pub(super) fn new(call: &Call<'a>, made: &'a [Pages], new: NewKeys<'a>) -> Self {
+        let mut by_first = vec![0; call.pack.tokens()];
+        for (index, item) in call.pack.items.iter().enumerate() {
+            by_first[item.first] = index;
+        }
+        let pieces = call.pack.items.iter().map(|item| pieces(item, made)).collect();
+        Self { layer: call.layer, new, pieces, by_first }
+    }
+
+    /// Keys and values of `block` as `item` sees them, gathered into `tile` where they lie apart.
+    pub(super) fn block<'b>(
+        &'b self,
+        item: &Item<'_>,
+        block: usize,
+        head: usize,
+        tile: &'b mut Tile,
+    ) -> Block<'b> {
+        let pieces = &self.pieces[self.by_first[item.first]];
+        let mut parts = pieces.iter().filter(|(span, _)| !overlap(block, span.clone()).is_empty());
+        match (parts.next(), parts.next()) {
+            (Some((_, Source::Pages(pages))), None) => pages.block(self.layer, block, head),
+            _ => self.gather(item, block, head, tile),
+        }
+    }
+
+    fn gather<'b>(
+        &self,
+        item: &Item<'_>,
+        block: usize,
+        head: usize,
+        tile: &'b mut Tile,
+    ) -> Block<'b> {
+        let shape = self.new.shape;
+        let (dim, width) = (shape.head_dim, shape.value_width());
+        tile.keys.clear();
+        tile.keys.resize(BLOCK_KEYS * dim, 0.0);
+        tile.values.clear();
+        tile.values.resize(BLOCK_KEYS * width, 0.0);
+        for (span, source) in &self.pieces[self.by_first[item.first]] {
+            let positions = overlap(block, span.clone());
+            if positions.is_empty() {
+                continue;
+            }
+            match source {
+                Source::New => self.new.copy(item, block, head, (&mut tile.keys, &mut tile.values)),
+                Source::Pages(pages) => {
+                    let slots = positions.start % BLOCK_KEYS..(positions.end - 1) % BLOCK_KEYS + 1;
+                    tile.copy(pages.block(self.layer, block, head), slots);
+                }
+            }
+        }
+        Block { keys: &tile.keys, values: &tile.values }
+    }
+}
+
+fn pieces<'a>(item: &Item<'a>, made: &'a [Pages]) -> Vec<(Range<usize>, Source<'a>)> {
+    let pages =
+        |pages: &'a Pages| (pages.start()..pages.start() + pages.tokens(), Source::Pages(pages));
+    let path = item.path.iter().map(|part| match part {
+        PathPart::Segment(segment) => pages(&segment.0),
+        PathPart::Chunk(index) => pages(&made[*index]),
+    });
+    let own = match item.kind {
+        ItemKind::Chunk(index) => pages(&made[index]),
+        ItemKind::Row(_) => (item.start..item.end(), Source::New),
+    };
+    path.chain([own]).collect()
+}
+
+/// The positions of `span` that lie in `block`.
+fn overlap(block: usize, span: Range<usize>) -> Range<usize> {
+    let first = span.start.max(block * BLOCK_KEYS);
+    first..span.end.min((block + 1) * BLOCK_KEYS).max(first)
+}
