@@ -59,7 +59,9 @@ fn noul_cases(themes: &[Theme], random: &mut Random) -> Vec<Case> {
             let answer = (index + round) % 2;
             sides[answer].push(Draw { theme, answer, line: round / 2 });
         }
-        sides.iter_mut().for_each(|side| random.shuffle(side));
+        for side in &mut sides {
+            random.shuffle(side);
+        }
         let [no, yes] = sides;
         for draw in no.into_iter().zip(yes).flat_map(|(no, yes)| [no, yes]) {
             let number = cases.len();

@@ -43,7 +43,7 @@ pub(crate) fn load(folder: &Path) -> io::Result<Vec<Case>> {
         fetch(folder)?;
     }
     let bytes = fs::read(&path)?;
-    let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = format!("{:x}", Sha256::digest(&bytes));
     if digest != MEMBER_SHA256 {
         return Err(wrong(&path, &format!("SHA-256 is {digest}, {MEMBER_SHA256} is expected")));
     }

@@ -80,7 +80,9 @@ struct CaseSet {
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     if arguments.print_cases {
-        cases::generated().iter().for_each(|case| println!("{}", record::line(case)));
+        for case in &cases::generated() {
+            println!("{}", record::line(case));
+        }
         return Ok(());
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));

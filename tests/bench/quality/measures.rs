@@ -107,7 +107,9 @@ pub(crate) fn calibration_error(cases: &[Labelled]) -> f64 {
         let (gap, _) = &mut bins[bin(confidence)];
         *gap += confidence - f64::from(u8::from(case.is_right()));
     }
-    bins.iter_mut().for_each(|(gap, error)| *error = gap.abs());
+    for (gap, error) in &mut bins {
+        *error = gap.abs();
+    }
     bins.iter().map(|(_, error)| error).sum::<f64>() / (cases.len().max(1) as f64)
 }
 

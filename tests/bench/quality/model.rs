@@ -83,8 +83,8 @@ impl Model {
     /// The model's prompts in the layout of this id.
     pub(crate) fn layout(&self, id: &str) -> anyhow::Result<ModelLayout> {
         let layout = layout::layout(id).with_context(|| format!("no layout is called {id:?}"))?;
-        let content = Sha256::digest(format!("{layout:?}"));
-        let content: String = content[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+        let content = format!("{:x}", Sha256::digest(format!("{layout:?}")));
+        let content = &content[..8];
         let profile = Profile { layout, ..self.profile };
         let tokenizer = Arc::clone(&self.tokenizer);
         let fingerprint = self.fingerprint();

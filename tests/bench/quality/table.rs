@@ -77,6 +77,15 @@ fn also(kind: &str, cases: &[Labelled]) -> String {
     }
 }
 
+/// The curve as a list, with the entry of `cheapest` orders in bold.
+fn emphasised<T: std::fmt::Display>(curve: &[T], cheapest: usize) -> String {
+    let one = |(right, orders): (&T, usize)| {
+        if orders == cheapest { format!("**{right}**") } else { right.to_string() }
+    };
+    let shown = curve.iter().zip(1..).map(one);
+    shown.collect::<Vec<_>>().join(", ")
+}
+
 /// Right answers with the first 1, 2, ... orders; the cheapest number within one case of the best
 /// is in bold.
 pub(crate) fn samples(groups: &[Group<'_>]) -> String {
@@ -91,10 +100,7 @@ pub(crate) fn samples(groups: &[Group<'_>]) -> String {
             }
             let curve = curve(&records);
             let cheapest = cheapest(&curve);
-            let shown = curve.iter().zip(1..).map(|(right, orders)| {
-                if orders == cheapest { format!("**{right}**") } else { right.to_string() }
-            });
-            let shown = shown.collect::<Vec<_>>().join(", ");
+            let shown = emphasised(&curve, cheapest);
             let (layout, set, cases) = (group.layout, group.set, records.len());
             // Writing to a String cannot fail.
             let _ = writeln!(text, "| {layout} | {set} | {kind} | {cases} | {shown} |");
