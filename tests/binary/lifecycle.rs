@@ -88,3 +88,13 @@ fn case_51_a_state_beyond_the_context_is_refused_with_both_lengths() {
     let reply = server.ask(&"word ".repeat(20_000), "Is it late?");
     assert_eq!(reply.status, 422, "{reply:?}");
 }
+
+#[test]
+fn loading_takes_little_more_memory_than_what_stays() {
+    let Some(server) = Server::smollm2(&[]) else { return };
+    assert_eq!(server.ask("The parcel is late.", "Is it late?").status, 200);
+    let (stays_kib, peak_kib) = server.private_kib();
+    println!("at the start at most {peak_kib} KiB, after an answer {stays_kib} KiB");
+    assert!(stays_kib > 400_000, "the weights of a 135 M model are there: {stays_kib} KiB");
+    assert!(peak_kib * 10 <= stays_kib * 13, "{peak_kib} KiB at the start, {stays_kib} KiB after");
+}

@@ -1,8 +1,10 @@
 //! States stay: registration after a response, prewarm, and what a question then costs.
 
+use std::thread;
+
 use serde_json::json;
 
-use crate::server::Server;
+use crate::server::{Server, decision, try_post};
 
 const STATE: &str =
     "The parcel was promised for Monday. It is Thursday, and nobody answers the phone.";
@@ -14,7 +16,7 @@ fn await_registration(server: &Server) {
         if counters["registered"].as_u64() > Some(0) {
             return;
         }
-        std::thread::yield_now();
+        thread::yield_now();
     }
     panic!("no registration ended: {}", server.get("/health"));
 }
@@ -73,8 +75,45 @@ fn case_20_another_tenant_finds_nothing_of_a_prewarmed_state() {
         tokens.parse::<u64>().expect("a number")
     };
     post("key-a", "/v1/prewarm", json!({ "state": STATE }));
-    let ask = || crate::server::decision(STATE, "Is the parcel late?");
+    let ask = || decision(STATE, "Is the parcel late?");
     let other = post("key-b", "/v1/systemone", ask());
     let own = post("key-a", "/v1/systemone", ask());
     assert!(other < STATE.len() as u64 && own > STATE.len() as u64, "other {other}, own {own}");
+}
+
+#[test]
+fn requests_that_come_together_read_their_state_once() {
+    const CLIENTS: u64 = 8;
+    let server = Server::start(&["--engine", "fake", "--fake-step-ms", "50"]);
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|client| {
+            let base = server.base().to_owned();
+            let body = decision(STATE, &format!("Is number {client} late?"));
+            thread::spawn(move || try_post(&base, "/v1/systemone", &body).expect("an answer"))
+        })
+        .collect();
+    let replies: Vec<_> = clients.into_iter().map(|c| c.join().expect("no panic")).collect();
+    let warm = server.post("/v1/prewarm", &json!({ "state": STATE }));
+    let prefix_tokens = warm.body["prompt_tokens"].as_u64().expect("a number");
+    let sum = |name: &str| replies.iter().map(|reply| reply.number(name)).sum::<u64>();
+    let cached = sum("x-docket-cached-tokens");
+    assert_eq!(cached, prefix_tokens * (CLIENTS - 1), "one of them read the prefix, for all");
+    let steps = server.get("/health")["details"]["engine"]["steps"].as_u64().expect("a number");
+    assert!(steps < CLIENTS, "rows of different requests share steps: {steps} steps");
+}
+
+#[test]
+fn a_state_is_tokenised_once_for_all_its_questions() {
+    let server = Server::start(&["--engine", "fake"]);
+    let questions: serde_json::Map<String, serde_json::Value> = (0..8)
+        .map(|n| {
+            (format!("q{n}"), json!({ "type": "noul", "instructions": format!("Is {n} so?") }))
+        })
+        .collect();
+    let body = json!({ "state": STATE, "diagnostics": true, "questions": questions });
+    let count = || {
+        let reply = server.post("/v1/systemone", &body);
+        reply.body["x_diagnostics"]["state_tokenisations"].as_u64()
+    };
+    assert_eq!((count(), count()), (Some(1), Some(0)));
 }

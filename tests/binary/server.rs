@@ -2,8 +2,8 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -15,6 +15,7 @@ const START_MAX: Duration = Duration::from_mins(2);
 pub(crate) struct Server {
     child: Child,
     base: String,
+    start_peak_kib: u64,
 }
 
 /// One response.
@@ -54,8 +55,24 @@ impl Server {
                 let _ = found.send(address);
             }
         });
-        let base = address.recv_timeout(START_MAX).expect("the server listens");
-        Self { child, base }
+        let began = Instant::now();
+        let mut start_peak_kib = 0;
+        let base = loop {
+            match address.recv_timeout(Duration::from_millis(5)) {
+                Ok(base) => break base,
+                Err(RecvTimeoutError::Disconnected) => panic!("the server did not start"),
+                Err(RecvTimeoutError::Timeout) => {
+                    start_peak_kib = start_peak_kib.max(private_kib(child.id()));
+                    assert!(began.elapsed() < START_MAX, "no server within {START_MAX:?}");
+                }
+            }
+        };
+        Self { child, base, start_peak_kib }
+    }
+
+    /// Private memory now, and its peak during the start, in KiB.
+    pub(crate) fn private_kib(&self) -> (u64, u64) {
+        (private_kib(self.child.id()), self.start_peak_kib)
     }
 
     /// The same over `smollm2:135m`; `None`, with a line that says so, where that is not installed.
@@ -112,6 +129,14 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// `RssAnon` and `VmSwap` of a process: memory that is its own and not a file's; 0 before it has any.
+fn private_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let kib = |line: &str| line.split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok());
+    let own = |line: &&str| line.starts_with("RssAnon:") || line.starts_with("VmSwap:");
+    status.lines().filter(own).filter_map(kib).sum()
 }
 
 /// A decision with one yes/no question, read in one order.
