@@ -22,8 +22,8 @@ use docket::files::{
 /// Runs of each measurement; the best is printed.
 const RUNS: usize = 5;
 
-/// Products in one run: the clock of CPU time is coarse.
-const REPEATS: usize = 20;
+/// Operations of one run of products, about: the clock of CPU time is coarse.
+const RUN_GFLOP: f64 = 10.0;
 
 /// `[depth, columns]` of the products of SmolLM2-135M and of Qwen2.5-1.5B.
 const SHAPES: [(usize, usize); 6] =
@@ -68,30 +68,40 @@ fn numbers(count: usize, seed: u32) -> Vec<f32> {
 }
 
 fn products(pool: &rayon::ThreadPool) {
-    let threads = pool.current_num_threads();
     for level in Level::all() {
         for (depth, columns) in SHAPES {
             let mut panels = Panels::zeros(columns, depth);
             panels.pack(0, &numbers(columns * depth, 1));
             for rows in [8, 60, 512] {
-                let (mut strips, mut out) = (Strips::default(), Product::default());
-                strips.pack(&numbers(rows * depth, 2), depth);
-                let run = || {
-                    for _ in 0..REPEATS {
-                        multiply(level, &strips, &panels, None, &mut out);
-                    }
-                };
-                let best = pool.install(|| Best::of(run));
-                let work = 2.0 * (REPEATS * rows * depth * columns) as f64 / 1e9;
-                println!(
-                    "{} {threads} threads, {rows} rows {depth} x {columns}: {:.1} GFLOP/CPU s, {:.1} GFLOP/s",
-                    level.name(),
-                    work / best.cpu,
-                    work / best.clock,
-                );
+                product(pool, level, &panels, rows);
             }
         }
     }
+}
+
+fn product(pool: &rayon::ThreadPool, level: Level, panels: &Panels, rows: usize) {
+    let (depth, columns) = (panels.depth(), panels.columns());
+    let (mut strips, mut out) = (Strips::default(), Product::default());
+    strips.pack(&numbers(rows * depth, 2), depth);
+    let work = 2.0 * (rows * depth * columns) as f64 / 1e9;
+    let repeats = whole(RUN_GFLOP / work);
+    let best = pool.install(|| {
+        Best::of(|| (0..repeats).for_each(|_| multiply(level, &strips, panels, None, &mut out)))
+    });
+    let work = f64::from(repeats) * work;
+    println!(
+        "{} {} threads, {rows} rows {depth} x {columns}: {:.1} GFLOP/CPU s, {:.1} GFLOP/s",
+        level.name(),
+        pool.current_num_threads(),
+        work / best.cpu,
+        work / best.clock,
+    );
+}
+
+/// To the next whole number.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small and positive")]
+fn whole(repeats: f64) -> u32 {
+    repeats.ceil() as u32
 }
 
 #[derive(Debug)]
