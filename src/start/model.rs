@@ -128,6 +128,7 @@ fn real(config: &Config, kind: EngineKind, path: &Path) -> Result<Loaded, StartE
         step_tokens_max: context_tokens,
         rows_max: config.scheduler.rows_max,
         readout_rows_only: config.engine.readout == Readout::Rows,
+        ..EngineOptions::default()
     };
     let mut details = json!({
         "architecture": format!("{:?}", files.config.architecture).to_lowercase(),
