@@ -17,6 +17,7 @@ use actors::{Caps, Completion, Engine, EngineError, Step};
 
 use crate::files::{DecoderConfig, TensorSource};
 
+use kernels::Level;
 pub use model::LoadError;
 use model::{Decoder, Scratch};
 pub use reference::ReferenceEngine;
@@ -37,6 +38,8 @@ pub struct EngineOptions {
     /// Reads only the labels' rows of the output matrix: no label mass, and the log-probabilities
     /// are relative to the labels (`--readout rows`).
     pub readout_rows_only: bool,
+    /// Instruction set of the kernels; the CPU's best where absent.
+    pub level: Option<Level>,
 }
 
 impl Default for EngineOptions {
@@ -47,6 +50,7 @@ impl Default for EngineOptions {
             step_tokens_max: 2048,
             rows_max: 256,
             readout_rows_only: false,
+            level: None,
         }
     }
 }

@@ -194,11 +194,11 @@ fn recorder() -> Result<PrometheusHandle, StartError> {
     let refused = |error: metrics_exporter_prometheus::BuildError| {
         StartError::System(format!("metrics recorder: {error}"))
     };
+    let full = |name: &str| Matcher::Full(name.to_owned());
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS_BUCKETS)
-        .and_then(|b| {
-            b.set_buckets_for_metric(Matcher::Prefix("docket_step_".to_owned()), &COUNT_BUCKETS)
-        })
+        .and_then(|b| b.set_buckets_for_metric(full("docket_step_tokens"), &COUNT_BUCKETS))
+        .and_then(|b| b.set_buckets_for_metric(full("docket_step_rows"), &COUNT_BUCKETS))
         .map_err(refused)?
         .install_recorder()
         .map_err(refused)?;

@@ -11,6 +11,7 @@ const BANNED_NAMES: [&str; 8] =
     ["utils", "util", "helpers", "common", "misc", "manager", "data", "info"];
 const BANNED_IN_ACTORS: [&str; 5] = ["candle", "tokenizers", "axum", "serde", "serde_json"];
 
+#[cfg(test)]
 mod support {
     use super::{Path, PathBuf, fs};
 
@@ -27,15 +28,14 @@ mod support {
         let mut found = Vec::new();
         let mut folders = vec![root().join(folder)];
         while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-                let path = entry.path();
-                let name = entry.file_name();
-                if path.is_dir() && name != "target" && name != "node_modules" {
-                    folders.push(path);
-                } else if path.extension().is_some_and(|e| e == extension) {
-                    found.push(path);
-                }
-            }
+            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+            let (inner, files): (Vec<_>, Vec<_>) =
+                entries.map(|entry| entry.path()).partition(|path| path.is_dir());
+            let built = |path: &PathBuf| path.ends_with("target") || path.ends_with("node_modules");
+            folders.extend(inner.into_iter().filter(|path| !built(path)));
+            found.extend(
+                files.into_iter().filter(|path| path.extension().is_some_and(|e| e == extension)),
+            );
         }
         found.sort();
         found
@@ -86,19 +86,13 @@ fn no_file_is_named_for_nothing() {
 
 #[test]
 fn nothing_is_left_for_later_without_an_issue() {
-    let words = ["TO", "FIX", "XX"].map(|w| match w {
-        "TO" => "TODO",
-        "FIX" => concat!("FIX", "ME"),
-        _ => concat!("XX", "X"),
-    });
-    let tidy = Path::new("tidy.rs");
+    let words = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")];
+    let left = |line: &str| words.iter().any(|word| line.contains(word)) && !line.contains('#');
     let mut faults = Vec::new();
-    for path in support::sources().into_iter().filter(|p| !p.ends_with(tidy)) {
-        for (number, line) in support::read(&path).lines().enumerate() {
-            if words.iter().any(|w| line.contains(w)) && !line.contains('#') {
-                faults.push(format!("{}:{}: {line}", path.display(), number + 1));
-            }
-        }
+    for path in support::sources().into_iter().filter(|path| !path.ends_with("tidy.rs")) {
+        let text = support::read(&path);
+        let lines = text.lines().filter(|line| left(line));
+        faults.extend(lines.map(|line| format!("{}: {line}", path.display())));
     }
     assert_none("notes to ourselves", &faults);
 }
@@ -155,4 +149,16 @@ fn every_page_is_reachable() {
         .filter(|name| name != "ARCHITECTURE.md" && !entry.contains(name.as_str()))
         .collect();
     assert_none("pages that neither README.md nor docs/ARCHITECTURE.md links", &faults);
+}
+
+#[test]
+fn every_flag_of_serve_is_in_the_operations_page() {
+    let page = support::read(&support::root().join("docs/OPERATIONS.md"));
+    let command = <docket::cli::Cli as clap::CommandFactory>::command();
+    let serve = command.find_subcommand("serve").expect("there is a serve command");
+    let flags: Vec<String> =
+        serve.get_arguments().filter_map(|a| a.get_long()).map(|f| format!("`--{f}`")).collect();
+    assert!(flags.len() > 20, "{flags:?}");
+    let faults: Vec<String> = flags.into_iter().filter(|flag| !page.contains(flag)).collect();
+    assert_none("flags that docs/OPERATIONS.md does not name", &faults);
 }

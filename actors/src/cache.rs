@@ -35,6 +35,8 @@ pub(crate) enum CacheAsk {
     Unregister { key: SegmentKey },
     /// Give up what waits.
     Drain,
+    /// Answer; what was sent before has been done then.
+    Flush { reply: oneshot::Sender<()> },
 }
 
 /// Everything the cache is told.
@@ -168,6 +170,12 @@ impl<S: Segment> Cache<S> {
             CacheAsk::Promote { prefix } => self.core.promote(prefix, now),
             CacheAsk::Unregister { key } => self.core.unregister(key),
             CacheAsk::Drain => self.core.drain(),
+            CacheAsk::Flush { reply } => {
+                self.publish();
+                // Whoever asked may have gone.
+                let _ = reply.send(());
+                Vec::new()
+            }
         }
     }
 

@@ -14,7 +14,6 @@ use crate::error::ReadError;
 use crate::links::Shared;
 use crate::observe;
 use crate::plan::DecisionId;
-use crate::plan::admit::Newcomer;
 use crate::read::{Lane, Prefix, ReadOutcome, ReadSpec, TenantId};
 use crate::registration::RegistrationMessage;
 use crate::request::{RequestActor, RequestArguments, RequestMessage};
@@ -92,7 +91,7 @@ impl Handle {
     /// [`ReadError::Rejected`] when a limit is exceeded, a prompt is too long, the server stops or
     /// the engine is dead; [`ReadError::Unavailable`] while actors are started again.
     pub fn open(&self, meta: DecisionMeta) -> Result<DecisionHandle, ReadError> {
-        let entry = self.shared.enter_decision(&meta)?;
+        let entry = self.shared.enter_decision(&meta).inspect_err(observe::refused)?;
         let decision = entry.guard.decision;
         let prefix = meta.prefix.clone();
         self.shared.scheduler(SchedulerAsk::open(decision, &meta));
@@ -109,13 +108,7 @@ impl Handle {
     /// As [`open`](Self::open); with `wait` also those of the computation, and
     /// [`ReadError::Expired`] at the deadline.
     pub async fn prewarm(&self, spec: PrewarmSpec) -> Result<PrewarmOutcome, ReadError> {
-        self.shared.closed()?;
-        self.shared.fits(&spec.prefix, 1)?;
-        let newcomer = Newcomer { reads: 1, tokens: self.shared.missing(&spec.prefix) };
-        let permit = self.shared.enter(newcomer).map_err(|reason| {
-            observe::rejected(&reason);
-            ReadError::Rejected(reason)
-        })?;
+        let permit = self.shared.enter_prewarm(&spec.prefix).inspect_err(observe::refused)?;
         let (reply, outcome) = oneshot::channel();
         self.shared.cache(CacheAsk::Prewarm { spec, reply, permit });
         outcome.await.unwrap_or(Err(ReadError::Unavailable))
@@ -135,6 +128,11 @@ impl Handle {
         let (reply, report) = oneshot::channel();
         self.shared.scheduler(SchedulerAsk::Drain { reply });
         let report = report.await.unwrap_or_default();
+        // The leases that the scheduler gave back are on their way to the cache.
+        let (reply, flushed) = oneshot::channel();
+        self.shared.cache(CacheAsk::Flush { reply });
+        // A cache that is gone has nothing to give back.
+        let _ = flushed.await;
         self.supervisor.stop(Some("drained".to_owned()));
         report
     }

@@ -17,7 +17,6 @@ use crate::config::Config;
 use crate::engine::Caps;
 use crate::error::{ReadError, RejectReason};
 use crate::handle::DecisionMeta;
-use crate::observe;
 use crate::plan::DecisionId;
 use crate::plan::admit::{Backlog, Newcomer, admit};
 use crate::read::{Prefix, SegmentKey};
@@ -167,11 +166,16 @@ impl Shared {
         let prefix_tokens = if use_of_state.first { self.missing(&meta.prefix) } else { 0 };
         let tokens = meta.first_tokens.saturating_add(prefix_tokens);
         let newcomer = Newcomer { reads: meta.first_reads.max(1), tokens };
-        let permit = self.enter(newcomer).map_err(|reason| {
-            observe::rejected(&reason);
-            ReadError::Rejected(reason)
-        })?;
+        let permit = self.enter(newcomer).map_err(ReadError::Rejected)?;
         Ok(Entry { permit, guard: DecisionGuard { decision: self.number(), use_of_state } })
+    }
+
+    /// Admission of a prewarm.
+    pub(crate) fn enter_prewarm(self: &Arc<Self>, prefix: &Prefix) -> Result<Permit, ReadError> {
+        self.closed()?;
+        self.fits(prefix, 1)?;
+        let newcomer = Newcomer { reads: 1, tokens: self.missing(prefix) };
+        self.enter(newcomer).map_err(ReadError::Rejected)
     }
 
     fn number(&self) -> DecisionId {

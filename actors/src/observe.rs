@@ -5,7 +5,7 @@
 
 use metrics::{counter, gauge, histogram};
 
-use crate::error::{ReadError, RejectReason};
+use crate::error::ReadError;
 use crate::handle::PrewarmOutcome;
 use crate::plan::residency::DropReason;
 use crate::read::{Lane, ReadOutcome};
@@ -60,8 +60,16 @@ pub const METRICS: &[(&str, &str, &str)] = &[
 ];
 
 /// A decision or prewarm was refused.
-pub(crate) fn rejected(reason: &RejectReason) {
-    counter!("docket_admission_rejections_total", "reason" => reason.as_str()).increment(1);
+pub(crate) fn refused(error: &ReadError) {
+    let reason = match error {
+        ReadError::Rejected(reason) => reason.as_str(),
+        ReadError::Unavailable => "restarting",
+        ReadError::Engine(_)
+        | ReadError::Expired { .. }
+        | ReadError::Cancelled
+        | ReadError::Draining => return,
+    };
+    counter!("docket_admission_rejections_total", "reason" => reason).increment(1);
 }
 
 /// A read ended.
@@ -169,4 +177,36 @@ pub(crate) fn registrations(before: &RegistrationCounters, now: &RegistrationCou
     }
     let waiting = now.pending + now.deferred + now.running;
     gauge!("docket_registrations_pending").set(waiting as f64);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::METRICS;
+
+    /// Names in quotes which follow one of the macros.
+    fn emitted() -> BTreeSet<&'static str> {
+        let source = include_str!("observe.rs");
+        let calls = ["counter!(\"", "gauge!(\"", "histogram!(\""];
+        let names = calls.into_iter().flat_map(|call| source.split(call).skip(1));
+        names.filter_map(|rest| rest.split('"').next()).filter(|name| !name.is_empty()).collect()
+    }
+
+    #[test]
+    fn every_metric_is_listed_once() {
+        let listed: BTreeSet<_> = METRICS.iter().map(|(name, ..)| *name).collect();
+        assert_eq!(listed.len(), METRICS.len());
+        let emitted: BTreeSet<_> =
+            emitted().into_iter().filter(|name| name.starts_with("docket_")).collect();
+        assert_eq!(emitted, listed);
+    }
+
+    #[test]
+    fn names_tell_the_kind() {
+        for (name, kind, help) in METRICS {
+            assert_eq!(*kind == "counter", name.ends_with("_total"), "{name}");
+            assert!(!help.is_empty() && !help.ends_with('.'), "{name}");
+        }
+    }
 }

@@ -11,6 +11,10 @@ pub(crate) mod cache;
 mod draft;
 mod ending;
 mod failures;
+#[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
+mod laws;
 mod pace;
 pub(crate) mod path;
 mod queue;
@@ -46,10 +50,4 @@ impl fmt::Display for ReadId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}.{}", self.decision, self.index)
     }
-}
-
-/// Some instant, for tests that need one.
-#[cfg(test)]
-pub(crate) fn start_of_time() -> std::time::Instant {
-    tokio::time::Instant::now().into_std()
 }

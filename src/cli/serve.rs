@@ -187,6 +187,8 @@ impl ServeArgs {
         let mut config = Config::new(home, model);
         if !self.served_name.is_empty() {
             config.model.served_names = self.served_name;
+        } else if self.engine.engine == Some(EngineKind::Fake) {
+            config.model.served_names = vec!["fake".to_owned()];
         }
         config.model.offline = self.offline;
         config.model.context = self.context.map_or(ContextLimit::OfModel, ContextLimit::Tokens);

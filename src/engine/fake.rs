@@ -14,8 +14,8 @@ use sha2::{Digest, Sha256};
 
 use super::thread::EngineThread;
 
-/// Longest prompt that the fake engine says it can hold.
-const CONTEXT_TOKENS: u32 = 32_768;
+/// Longest prompt that the fake engine says it can hold where it is not told.
+pub const CONTEXT_TOKENS: u32 = 32_768;
 /// Bytes that one token is said to occupy, so that byte budgets can be tested.
 const KV_BYTES_PER_TOKEN: u64 = 64;
 /// Spread of the fake logits: uniform in `[-SPREAD, SPREAD]`.
@@ -24,14 +24,23 @@ const SPREAD: f64 = 2.0;
 const REST: f64 = -1.0;
 
 /// What a step costs and which one goes wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FakeOptions {
+    /// Longest prompt.
+    pub context_tokens: u32,
     /// Time of each step.
     pub step: Duration,
     /// Time of each computed token.
     pub token: Duration,
     /// A fault to inject.
     pub fault: Option<Fault>,
+}
+
+impl Default for FakeOptions {
+    fn default() -> Self {
+        let free = Duration::ZERO;
+        Self { context_tokens: CONTEXT_TOKENS, step: free, token: free, fault: None }
+    }
 }
 
 /// A fault, and the number of the step (from 1) at which it happens.
@@ -87,11 +96,11 @@ impl FakeModel {
         Self { options, steps: 0 }
     }
 
-    /// What it says it can do.
-    pub fn caps() -> Caps {
+    /// What it says it can do with prompts of at most `context_tokens`.
+    pub fn caps(context_tokens: u32) -> Caps {
         Caps {
             name: "fake".to_owned(),
-            context_tokens: CONTEXT_TOKENS,
+            context_tokens,
             step_tokens_max: 4096,
             rows_max: 256,
             kv_bytes_per_token: KV_BYTES_PER_TOKEN,
@@ -111,7 +120,7 @@ impl FakeModel {
         let fault = self.options.fault.filter(|fault| fault.at == self.steps).map(|f| f.kind);
         let mut cost = self.options.step + self.options.token * step.tokens();
         match fault {
-            Some(FaultKind::Hang) => cost += Duration::from_secs(60),
+            Some(FaultKind::Hang) => cost += Duration::from_mins(1),
             #[expect(clippy::panic, reason = "the injected fault is a panic")]
             Some(FaultKind::Panic) => panic!("injected by --fake-fault"),
             Some(FaultKind::Error) => {
@@ -135,7 +144,10 @@ impl FakeModel {
 
 /// The fake model behind the engine trait, on a thread of its own like a real one.
 #[derive(Debug)]
-pub struct FakeEngine(EngineThread<FakeSegment>);
+pub struct FakeEngine {
+    caps: Caps,
+    thread: EngineThread<FakeSegment>,
+}
 
 impl FakeEngine {
     /// Starts the thread.
@@ -144,7 +156,8 @@ impl FakeEngine {
     /// When the system gives no thread.
     pub fn start(options: FakeOptions) -> std::io::Result<Self> {
         let mut model = FakeModel::new(options);
-        EngineThread::spawn(move |step| model.run(step)).map(Self)
+        let thread = EngineThread::spawn(move |step| model.run(step))?;
+        Ok(Self { caps: FakeModel::caps(options.context_tokens), thread })
     }
 }
 
@@ -152,11 +165,11 @@ impl Engine for FakeEngine {
     type Segment = FakeSegment;
 
     fn caps(&self) -> Caps {
-        FakeModel::caps()
+        self.caps.clone()
     }
 
     fn submit(&self, step: Step<FakeSegment>, done: Completion<FakeSegment>) {
-        self.0.submit(step, done);
+        self.thread.submit(step, done);
     }
 }
 

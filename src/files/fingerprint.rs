@@ -61,7 +61,8 @@ mod tests {
         let base = of(&bytes, 100);
         assert_eq!(base, of(&bytes, 100));
         assert_eq!(base.len(), 64);
-        for changed in [50, 100, 999_936 / 2] {
+        // In the header, at the begin of the first sample, and at that of the 32nd.
+        for changed in [50, 100, 100 + 999_900 / 64 * 32] {
             let mut other = bytes.clone();
             other[changed] = 8;
             assert_ne!(base, of(&other, 100), "byte {changed}");

@@ -20,6 +20,11 @@ use super::{
 /// llama.cpp's tensor with one rope factor per frequency.
 const ROPE_FACTORS: &str = "rope_freqs.weight";
 
+/// Pre-tokenizers whose sequences begin with BOS unless a file says otherwise (llama.cpp's llama 3
+/// group).
+const BOS_BY_DEFAULT: [&str; 7] =
+    ["llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "lfm2"];
+
 /// Opens a GGUF file.
 pub(super) fn open(path: &Path) -> Result<ModelFiles, FilesError> {
     let map = FileMap::open(path)?;
@@ -122,10 +127,15 @@ fn prompt_facts(header: &Header, vocabulary: &GgufVocabulary) -> PromptFacts {
         chat_template: text(header.metadata.get("tokenizer.chat_template")),
         bos: token("tokenizer.ggml.bos_token_id"),
         eos: token("tokenizer.ggml.eos_token_id"),
-        add_bos: match header.metadata.get("tokenizer.ggml.add_bos_token") {
-            Some(Value::Bool(add)) => *add,
-            // llama.cpp's defaults: sentencepiece and llama 3 vocabularies begin with BOS.
-            _ => vocabulary.model == "llama" || vocabulary.pre.as_deref() == Some("llama-bpe"),
-        },
+        add_bos: adds_bos(header, vocabulary),
     }
+}
+
+fn adds_bos(header: &Header, vocabulary: &GgufVocabulary) -> bool {
+    if let Some(Value::Bool(adds)) = header.metadata.get("tokenizer.ggml.add_bos_token") {
+        return *adds;
+    }
+    // llama.cpp's defaults: sentencepiece and llama 3 vocabularies begin with BOS.
+    let pre = vocabulary.pre.as_deref().unwrap_or_default();
+    vocabulary.model == "llama" || BOS_BY_DEFAULT.contains(&pre)
 }

@@ -117,3 +117,48 @@ pub(super) fn space(tokenizer: &dyn TextTokenizer, mark: &str) -> &'static str {
     };
     if !joins(" Is it?") && joins("Is it?") { "" } else { " " }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt::tokens::bytes::ByteTokenizer;
+
+    /// Begins every text with a space, as sentencepiece does.
+    #[derive(Debug)]
+    struct Spacing;
+
+    impl TextTokenizer for Spacing {
+        fn encode(&self, text: &str) -> Vec<u32> {
+            ByteTokenizer::new().encode(&[" ", text].concat())
+        }
+
+        fn controls(&self) -> &[(String, u32)] {
+            &[]
+        }
+
+        fn decode(&self, ids: &[u32]) -> Vec<u8> {
+            ByteTokenizer::new().decode(ids)
+        }
+
+        fn vocab_size(&self) -> usize {
+            256
+        }
+    }
+
+    #[test]
+    fn a_tokenizer_that_begins_texts_with_a_space_is_not_given_another() {
+        assert_eq!(space(&Spacing, "\n\nQuestion:"), "");
+        assert_eq!(space(&ByteTokenizer::new(), "\n\nQuestion:"), " ");
+    }
+
+    #[test]
+    fn the_last_control_token_ends_the_head_and_the_first_ends_the_question() {
+        let bytes = ByteTokenizer::new();
+        let (head, lead) = split_before(&bytes, "a<|im_end|><|im_start|>user\n");
+        assert_eq!((head.as_slice(), lead.as_str()), (&[97, 257, 256][..], "user\n"));
+        assert_eq!(split_before(&bytes, "a<|im_end|>"), (vec![97, 257], String::new()));
+        assert_eq!(split_before(&bytes, "plain"), (vec![], "plain".to_owned()));
+        assert_eq!(split_after(&bytes, "]<|im_end|>b"), ("]".to_owned(), vec![257, 98]));
+        assert_eq!(split_after(&bytes, "<|im_end|>b"), (String::new(), vec![257, 98]));
+    }
+}

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{Engine, Handle};
+use actors::Handle;
 use serde_json::json;
 
 use super::StartError;
@@ -94,7 +94,9 @@ fn free_bytes() -> Option<u64> {
 
 fn fake(config: &Config) -> Result<Loaded, StartError> {
     let fake = &config.engine.fake;
+    let context_tokens = context(config, fake::CONTEXT_TOKENS)?;
     let options = FakeOptions {
+        context_tokens,
         step: Duration::from_millis(fake.step_ms),
         token: Duration::from_micros(fake.token_us),
         fault: fault(&fake.fault),
@@ -103,7 +105,7 @@ fn fake(config: &Config) -> Result<Loaded, StartError> {
     let profile = profile(config, layout::profile_for("fake", None))?;
     let prompter =
         Prompter::new(Arc::new(ByteTokenizer::new()), &ByteTokenizer::facts(), profile, "fake")?;
-    let context_tokens = context(config, engine.caps().context_tokens)?;
+
     let details =
         json!({ "engine": "fake", "layout": prompter.layout_id(), "profile": profile.name });
     let facts = facts(config, "no model: answers from a hash, for tests", "", details);
@@ -126,6 +128,7 @@ fn real(config: &Config, kind: EngineKind, path: &Path) -> Result<Loaded, StartE
         step_tokens_max: context_tokens,
         rows_max: config.scheduler.rows_max,
         readout_rows_only: config.engine.readout == Readout::Rows,
+        ..EngineOptions::default()
     };
     let mut details = json!({
         "architecture": format!("{:?}", files.config.architecture).to_lowercase(),

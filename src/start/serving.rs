@@ -234,6 +234,17 @@ impl Service for Serving {
     }
 
     fn metrics(&self) -> String {
-        self.metrics.render()
+        let snapshot = self.decider.actors().snapshot();
+        self.metrics.render() + &aliases(&snapshot)
     }
+}
+
+/// The gauges under the names by which routers and dashboards of the field know them.
+fn aliases(snapshot: &actors::Snapshot) -> String {
+    let (load, residency) = (&snapshot.load, &snapshot.residency);
+    let share = residency.used as f64 / residency.budget.max(1) as f64;
+    let gauge = |name: &str, value: f64| format!("# TYPE vllm:{name} gauge\nvllm:{name} {value}\n");
+    gauge("num_requests_waiting", load.waiting() as f64)
+        + &gauge("num_requests_running", load.reads_in_flight as f64)
+        + &gauge("kv_cache_usage_perc", share.min(1.0))
 }

@@ -5,10 +5,11 @@
 //! must give the same bits, hidden state and label mass included.
 
 use actors::{Engine, PathPart, RowOutcome};
+use docket::engine::kernels::Level;
 use docket::engine::{CpuEngine, CpuSegment};
 use proptest::prelude::*;
 
-use crate::steps::{ask, bits, chunk, load, read_alone, row};
+use crate::steps::{ask, bits, chunk, load, load_at, read_alone, row};
 use crate::tiny::{self, Seeded, TinyModel};
 
 /// A prefix and some suffixes after it, with each prompt's base line.
@@ -21,7 +22,11 @@ struct World {
 
 impl World {
     fn new(model: &TinyModel, prefix: usize, suffixes: &[usize]) -> Self {
-        let engine = load(model, 1);
+        Self::on(load(model, 1), prefix, suffixes)
+    }
+
+    /// With the base line of this engine.
+    fn on(engine: CpuEngine, prefix: usize, suffixes: &[usize]) -> Self {
         let mut seeded = Seeded(prefix as u64);
         let prefix = seeded.tokens(prefix);
         let suffixes: Vec<Vec<u32>> = suffixes.iter().map(|count| seeded.tokens(*count)).collect();
@@ -147,6 +152,31 @@ fn the_number_of_threads_changes_no_bit() {
             let path = world.make_resident(&engine, &[(100, true)]);
             assert_eq!(world.read(&engine, &path, &[0, 1, 2, 3, 4]), world.base);
         }
+    }
+}
+
+#[test]
+fn every_instruction_set_keeps_the_promise() {
+    for (model, level) in
+        tiny::all().iter().flat_map(|m| Level::all().into_iter().map(move |l| (m, l)))
+    {
+        let world = World::on(load_at(model, level), 187, &[1, 5, 13, 70, 30]);
+        for run in [187, 50, 64] {
+            let path = world.make_resident(&world.engine, &[(run, true), (run, false)]);
+            let read = world.read(&world.engine, &path, &[4, 0, 3, 1, 2]);
+            assert_eq!(read, world.expected(&[4, 0, 3, 1, 2]), "{level:?}, runs of {run}");
+        }
+    }
+}
+
+#[test]
+fn levels_that_fuse_give_the_same_bits() {
+    let fuses = |level: &Level| level.name() != "portable";
+    for model in tiny::all() {
+        let prompt = Seeded(21).tokens(150);
+        let engines = Level::all().into_iter().filter(fuses).map(|level| load_at(&model, level));
+        let reads: Vec<_> = engines.map(|engine| bits(&read_alone(&engine, &prompt))).collect();
+        assert!(reads.windows(2).all(|pair| pair[0] == pair[1]));
     }
 }
 

@@ -7,6 +7,8 @@
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod invariance;
 #[cfg(test)]
 mod oracle;
@@ -16,3 +18,5 @@ mod reference;
 mod steps;
 #[cfg(test)]
 mod tiny;
+#[cfg(test)]
+mod writers;

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use candle_core::{DType, Device, Tensor};
 use candle_nn::VarBuilder;
 use candle_transformers::models::{gemma3, llama, qwen2, qwen3};
+use docket::engine::kernels::Level;
 use serde_json::{Value, json};
 
-use crate::steps::{LABELS, ask, load, read_alone, row};
+use crate::steps::{LABELS, ask, load, load_at, read_alone, row};
 use crate::tiny::{self, Seeded, TinyModel};
 
 /// The promise of issue 2 for label log-probabilities.
@@ -62,7 +63,14 @@ fn variables(model: &TinyModel) -> candle_core::Result<VarBuilder<'static>> {
 }
 
 fn compare(model: &TinyModel) {
-    let engine = load(model, 1);
+    for level in Level::all() {
+        compare_at(model, level);
+    }
+}
+
+fn compare_at(model: &TinyModel, level: Level) {
+    let engine = load_at(model, level);
+    assert_eq!(engine.features(), level.name());
     let mut seeded = Seeded(7);
     let mut largest = 0.0_f64;
     for length in LENGTHS {
@@ -79,7 +87,7 @@ fn compare(model: &TinyModel) {
         let best = theirs.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).unwrap().0;
         assert_eq!(ours.greedy_is_label, LABELS.iter().any(|label| *label as usize == best));
     }
-    println!("{}: largest difference {largest:e}", model.config_json["model_type"]);
+    println!("{} at {level:?}: largest difference {largest:e}", model.config_json["model_type"]);
 }
 
 #[test]

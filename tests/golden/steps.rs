@@ -7,6 +7,7 @@ use std::time::Duration;
 use actors::{
     Chunk, Completion, Engine, EngineError, PathPart, Row, RowOutcome, Step, StepOutcome,
 };
+use docket::engine::kernels::Level;
 use docket::engine::{CpuEngine, EngineOptions};
 
 use crate::tiny::TinyModel;
@@ -28,6 +29,12 @@ pub(crate) fn row<S: Clone>(path: &[PathPart<S>], suffix: &[u32]) -> Row<S> {
 
 pub(crate) fn chunk<S: Clone>(path: &[PathPart<S>], tokens: &[u32]) -> Chunk<S> {
     Chunk { path: path.to_vec(), tokens: Arc::from(tokens) }
+}
+
+/// An engine with the kernels of this instruction set.
+pub(crate) fn load_at(model: &TinyModel, level: Level) -> CpuEngine {
+    let options = EngineOptions { level: Some(level), ..options(1) };
+    CpuEngine::load(&model.config, model, &options, &mut |_, _| {}).unwrap()
 }
 
 /// Runs one step to its end.

@@ -6,6 +6,8 @@
 //! missing one is skipped, or fails the test where `DOCKET_TEST_REQUIRE_MODEL` names it.
 
 #[cfg(test)]
+mod boundary;
+#[cfg(test)]
 mod damage;
 #[cfg(test)]
 mod round_trip;

@@ -34,13 +34,25 @@ fn vocabularies() -> Vec<(&'static str, GgufVocabulary)> {
 #[test]
 fn user_defined_tokens_are_cut_out_and_control_tokens_are_not() {
     let tokenizer = build(byte_level("qwen2", VOCAB)).unwrap();
-    let [plain, longer] = [269, 270];
+    let [plain, longer] = [272, 273];
     assert_eq!(tokenizer.encode("<tool><tool>x"), [plain, longer]);
     assert_eq!(tokenizer.decode(&[plain, longer]), b"<tool><tool>x");
     assert_eq!(tokenizer.encode("<|im_end|>").len(), "<|im_end|>".len());
     let controls: Vec<_> = tokenizer.controls().iter().map(|(text, _)| text.as_str()).collect();
     assert_eq!(controls, ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]);
     assert_eq!(tokenizer.vocab_size(), VOCAB);
+}
+
+#[test]
+fn joining_pieces_never_makes_a_control_token() {
+    let mut vocabulary = sentencepiece(true, VOCAB);
+    let hello = vocabulary.tokens.iter().position(|token| token == "hello").unwrap();
+    let id = u32::try_from(hello).unwrap();
+    assert!(build(vocabulary.clone()).unwrap().encode("a hello").contains(&id));
+    vocabulary.types[hello] = 3;
+    let tokenizer = build(vocabulary).unwrap();
+    assert!(!tokenizer.encode("a hello").contains(&id));
+    assert_eq!(tokenizer.decode(&tokenizer.encode("a hello")), b" a hello");
 }
 
 #[test]
@@ -85,6 +97,20 @@ fn a_tokenizer_json_gives_the_same_tokens_as_the_gguf_vocabulary() {
             assert_eq!(json.encode(&text), ids, "{text:?}");
         }
         assert_eq!(json.decode(&ids), text.as_bytes());
+    }
+}
+
+#[test]
+fn a_tokenizer_json_splits_pathological_texts_like_the_gguf_vocabulary() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("tokenizer.json");
+    let vocabulary = byte_level("qwen2", VOCAB);
+    std::fs::write(&path, tokenizer_json(&vocabulary).to_string()).unwrap();
+    let json = ModelTokenizer::new(&path, &TokenizerSource::Json(path.clone())).unwrap();
+    let gguf = build(vocabulary).unwrap();
+    for unit in [" ", "\n", " \n", "a", "1", "<", "hello ", "\u{301}"] {
+        let text = format!("{}x", unit.repeat(200_000 / unit.len()));
+        assert!(json.encode(&text) == gguf.encode(&text), "{unit:?}");
     }
 }
 

@@ -7,27 +7,27 @@ use super::support::{Vocabulary, texts};
 /// What an assertion shows of a difference.
 const SHOWN_MAX: usize = 5;
 
-const QWEN2: Vocabulary = Vocabulary {
+pub(crate) const QWEN2: Vocabulary = Vocabulary {
     file: "ggml-vocab-qwen2",
     name: "vocabularies",
     vectors: include_str!("data/qwen2.json"),
 };
-const LLAMA_BPE: Vocabulary = Vocabulary {
+pub(crate) const LLAMA_BPE: Vocabulary = Vocabulary {
     file: "ggml-vocab-llama-bpe",
     name: "vocabularies",
     vectors: include_str!("data/llama-bpe.json"),
 };
-const GPT_2: Vocabulary = Vocabulary {
+pub(crate) const GPT_2: Vocabulary = Vocabulary {
     file: "ggml-vocab-gpt-2",
     name: "vocabularies",
     vectors: include_str!("data/gpt-2.json"),
 };
-const LLAMA_SPM: Vocabulary = Vocabulary {
+pub(crate) const LLAMA_SPM: Vocabulary = Vocabulary {
     file: "ggml-vocab-llama-spm",
     name: "vocabularies",
     vectors: include_str!("data/llama-spm.json"),
 };
-const SMOLLM: Vocabulary =
+pub(crate) const SMOLLM: Vocabulary =
     Vocabulary { file: "smollm2", name: "smollm2:135m", vectors: include_str!("data/smollm.json") };
 
 fn compare(vocabulary: &Vocabulary) {

@@ -172,7 +172,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::plan::start_of_time as tests_now;
+    use crate::plan::fixture::start_of_time as tests_now;
 
     fn key(number: u8) -> SegmentKey {
         SegmentKey::root(&[number])

@@ -53,7 +53,7 @@ impl Failures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::start_of_time;
+    use crate::plan::fixture::start_of_time;
 
     fn failures() -> Failures {
         Failures::new(3, Duration::from_mins(1))

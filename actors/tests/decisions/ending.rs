@@ -1,5 +1,6 @@
 //! How decisions end without an outcome: refused, cancelled, expired, drained.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -146,4 +147,30 @@ async fn a_full_queue_refuses_at_once() {
     drop(open);
     settle().await;
     assert!(handle.open(meta(&prefix, Lane::Normal, 500)).is_ok(), "nothing waits any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_stops_the_actors_and_frees_the_engine() {
+    let (handle, engine) = started(|_| ()).await;
+    decide_one(&handle, &prefix(1, 1, 100), spec(1, 20)).await;
+    handle.drain().await;
+    settle().await;
+    assert_eq!(Arc::strong_count(&engine), 1, "an actor still holds the engine");
+    assert_eq!(handle.snapshot().registration.registered, 1, "the last counts stay readable");
+}
+
+#[tokio::test(start_paused = true)]
+async fn case_14_a_closed_socket_stops_its_reads() {
+    let (handle, engine) = started(|_| ()).await;
+    for name in 0..20 {
+        let reads: Vec<_> = (0..64).map(|read| spec(name * 64 + read, 30)).collect();
+        let gone = spawn(&handle, prefix(1, 1, 100), reads);
+        sleep(Duration::from_millis(10)).await;
+        gone.abort();
+        settle().await;
+    }
+    sleep(Duration::from_secs(5)).await;
+    // One step runs on; the twenty requests together cost less than two.
+    assert!(engine.tokens.load(Ordering::SeqCst) < 2 * 512);
+    assert_eq!(handle.snapshot().load.waiting(), 0);
 }

@@ -15,4 +15,6 @@ mod prewarming;
 #[cfg(test)]
 mod reading;
 #[cfg(test)]
+mod scenarios;
+#[cfg(test)]
 mod support;

@@ -178,3 +178,22 @@ async fn steps_never_overlap() {
     assert!(log.windows(2).all(|pair| pair[0].step < pair[1].step));
     assert!(log.iter().all(|step| step.tokens <= 512 && step.rows.len() <= 64));
 }
+
+/// The one test with threads: the order of messages differs from run to run, the promises do not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn threads_change_no_answer() {
+    let mut engine = FakeEngine::new();
+    (engine.step_cost, engine.token_cost) = (Duration::ZERO, Duration::ZERO);
+    let handle = start(Arc::new(engine), config()).await.unwrap();
+    let state = |name: u32| prefix(1, name % 9, 40 * (name % 9));
+    let tasks: Vec<_> =
+        (0..300).map(|name| spawn_one(&handle, state(name), spec(name % 20, 15))).collect();
+    for (name, task) in (0..).zip(tasks) {
+        assert_eq!(task.await.unwrap().row, expected(&state(name), &spec(name % 20, 15)));
+    }
+    let report = handle.drain().await;
+    assert_eq!(report.failed, 0);
+    let snapshot = handle.snapshot();
+    assert_eq!(snapshot.load.totals.done, 300);
+    assert_eq!((snapshot.residency.leased, snapshot.residency.duplicate_tokens), (0, 0));
+}

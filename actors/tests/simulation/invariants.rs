@@ -36,6 +36,9 @@ pub(crate) fn at_the_end(handle: &Handle, engine: &FakeEngine, plan: &Plan, drai
     let (load, residency) = (&snapshot.load, &snapshot.residency);
     assert_eq!((load.waiting(), load.reads_in_flight), (0, 0), "{snapshot:?}");
     assert_eq!(load.totals.admitted, load.totals.ended());
+    if load.decisions_open == 0 {
+        assert_eq!((residency.leased, residency.overflow), (0, 0), "a lease is left");
+    }
     if !drained {
         assert_eq!((load.decisions_open, load.wants_waiting), (0, 0));
         assert_eq!((residency.leased, residency.reserved, residency.overflow), (0, 0, 0));

@@ -142,10 +142,11 @@ impl Isa for Avx512 {
 
     #[inline(always)]
     fn accumulate<L: Left>(left: &L, rows: usize, right: Right<'_>, mut out: Out<'_>) {
-        match rows {
-            0..=4 => tile::<Self, L, 4, PANEL_COLUMNS>(left, 0, right, &mut out),
-            5..=8 => tile::<Self, L, 8, PANEL_COLUMNS>(left, 0, right, &mut out),
-            _ => tile::<Self, L, STRIP_ROWS, PANEL_COLUMNS>(left, 0, right, &mut out),
+        // The two heights that were measured to come out as vectors throughout: 8 rows do not.
+        if rows > 8 {
+            tile::<Self, L, STRIP_ROWS, PANEL_COLUMNS>(left, 0, right, &mut out);
+        } else {
+            tiles::<Self, L, 4, PANEL_COLUMNS>(left, rows, right, out);
         }
     }
 }

@@ -63,7 +63,7 @@ impl Decoder {
         let labels_only = options.readout_rows_only;
         Ok(Self {
             config: config.clone(),
-            level: Level::detect(),
+            level: options.level.unwrap_or_else(Level::detect),
             pool,
             embedding,
             layers,

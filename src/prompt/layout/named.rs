@@ -45,6 +45,12 @@ pub const BARE_YES: Layout =
 pub const BARE_KEYS: Layout =
     Layout { id: "bare-keys", keys: Keys::Beside, levels: LevelStyle::Numbered, ..BARE };
 
+/// `bare` with the option's key beside its description.
+pub const KEYS: Layout = Layout { id: "keys", keys: Keys::Beside, ..BARE };
+
+/// `keys`, the answer begun for the model.
+pub const KEYS_PREFILL: Layout = Layout { id: "keys-prefill", prefill: "Answer:", ..KEYS };
+
 /// A rule instead of a word before the question.
 pub const RULE: Layout = Layout { id: "rule", mark: "\n\n---\n-", ..BARE };
 
@@ -88,10 +94,12 @@ pub const SYSTEM: Layout = Layout {
 };
 
 /// All layouts.
-pub const LAYOUTS: [&Layout; 11] = [
+pub const LAYOUTS: [&Layout; 13] = [
     &BARE,
     &BARE_YES,
     &BARE_KEYS,
+    &KEYS,
+    &KEYS_PREFILL,
     &RULE,
     &HEADERS,
     &BRACKETS,

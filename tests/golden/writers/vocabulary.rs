@@ -10,7 +10,10 @@ const KINDS: [i32; 6] = [1, 2, 3, 4, 5, 6];
 pub(crate) fn byte_level(pre: &str, rows: usize) -> GgufVocabulary {
     let [normal, _, control, user, unused, _] = KINDS;
     let mut tokens: Vec<String> = (0..256).map(|byte| stand_in(byte).to_string()).collect();
-    let merges = ["h e", "l l", "he ll", "hell o", "Ġ w", "o r", "Ġw or", "l d", "Ġwor ld", "1 2"];
+    let merges = [
+        "h e", "l l", "he ll", "hell o", "Ġ w", "o r", "Ġw or", "l d", "Ġwor ld", "1 2", "Ġ Ġ",
+        "Ċ Ċ", "Ġ x",
+    ];
     tokens.extend(merges.iter().map(|merge| merge.replace(' ', "")));
     let mut types = vec![normal; tokens.len()];
     for (text, kind) in [
@@ -107,7 +110,7 @@ pub(crate) fn tokenizer_json(vocabulary: &GgufVocabulary) -> Value {
             ],
             "pair": [],
             "special_tokens": { "<|endoftext|>": {
-                "id": "<|endoftext|>", "ids": [268], "tokens": ["<|endoftext|>"],
+                "id": "<|endoftext|>", "ids": [271], "tokens": ["<|endoftext|>"],
             } },
         },
         "decoder": byte_level,

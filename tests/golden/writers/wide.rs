@@ -48,6 +48,8 @@ pub(crate) fn wide(architecture: Architecture) -> WideModel {
         Architecture::Qwen3 => DecoderConfig { qk_norm: true, tied: true, ..base },
         Architecture::Gemma3 => DecoderConfig {
             layers: 6,
+            // candle cannot run gemma with more: its cache wants contiguous values.
+            kv_heads: 1,
             norm_plus_one: true,
             qk_norm: true,
             post_norms: true,

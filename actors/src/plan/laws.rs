@@ -1,0 +1,377 @@
+//! Laws of the planner: scheduler and cache joined by queues of messages that are delivered in
+//! order, at times that the test draws, over an engine that answers when told to.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+
+use crate::config::{CacheConfig, SchedulerConfig};
+use crate::engine::{EngineError, Step};
+use crate::plan::DecisionId;
+use crate::plan::cache::{CacheCore, CacheEffect, PrewarmAsk};
+use crate::plan::draft::{Moment, StepLimits, form};
+use crate::plan::fixture::{Run, caps, length, prefix, run, spec, start_of_time};
+use crate::plan::queue::Lease;
+use crate::plan::residency::Change;
+use crate::plan::scheduler::{SchedulerCore, SchedulerEffect, SchedulerEvent};
+use crate::read::{Lane, SegmentKey};
+
+/// Both cores, the messages between them, and the step that runs.
+struct World {
+    now: Instant,
+    scheduler: SchedulerCore<Run>,
+    cache: CacheCore<Run>,
+    to_cache: VecDeque<SchedulerEffect<Run>>,
+    to_scheduler: VecDeque<SchedulerEvent<Run>>,
+    step: Option<Step<Run>>,
+    /// Tokens of each segment that were computed since it was last dropped.
+    done: BTreeMap<SegmentKey, u32>,
+    answered: BTreeMap<crate::plan::ReadId, u32>,
+    submitted: u64,
+    decisions: Vec<(DecisionId, u32)>,
+    next: u64,
+    log: Vec<String>,
+}
+
+const LIMITS: StepLimits = StepLimits { tokens: 128, rows: 4, chunk_tokens: 64, look_ahead: 2 };
+
+impl World {
+    fn new(kv_bytes: u64) -> Self {
+        let now = start_of_time();
+        let config = SchedulerConfig {
+            chunk_tokens: LIMITS.chunk_tokens,
+            look_ahead: LIMITS.look_ahead,
+            failures_max: usize::MAX / 8,
+            ..SchedulerConfig::default()
+        };
+        let cache = CacheConfig { kv_bytes, ..CacheConfig::default() };
+        Self {
+            now,
+            scheduler: SchedulerCore::new(&config, &caps(), 0, now),
+            cache: CacheCore::new(caps(), cache),
+            to_cache: VecDeque::new(),
+            to_scheduler: VecDeque::new(),
+            step: None,
+            done: BTreeMap::new(),
+            answered: BTreeMap::new(),
+            submitted: 0,
+            decisions: Vec::new(),
+            next: 0,
+            log: Vec::new(),
+        }
+    }
+
+    fn tell(&mut self, event: SchedulerEvent<Run>) {
+        for effect in self.scheduler.on(event, self.now) {
+            self.log.push(format!("{effect:?}"));
+            match effect {
+                SchedulerEffect::Run(step) => self.take_step(step),
+                SchedulerEffect::Reply { read, .. } => {
+                    *self.answered.entry(read).or_insert(0) += 1;
+                }
+                SchedulerEffect::Log(_) | SchedulerEffect::Drained(_) => {}
+                effect @ (SchedulerEffect::Lease { .. }
+                | SchedulerEffect::Release { .. }
+                | SchedulerEffect::Commit(_)
+                | SchedulerEffect::WantStarted { .. }
+                | SchedulerEffect::WantEnded { .. }) => self.to_cache.push_back(effect),
+            }
+        }
+        self.check();
+    }
+
+    /// Budgets hold, paths have no gap, rows stand on their whole prefix.
+    fn take_step(&mut self, step: Step<Run>) {
+        assert!(self.step.is_none(), "two steps at once");
+        let items = step.chunks.len() + step.rows.len();
+        assert!(items > 0 && step.tokens() > 0, "an empty step");
+        assert!(step.tokens() <= LIMITS.tokens || items == 1, "{step:?}");
+        assert!(step.rows.len() <= LIMITS.rows as usize);
+        let chunks = run(&step).chunks;
+        for row in &step.rows {
+            let state = row.suffix[0] / 100;
+            let expected = 10 + tokens_of(state);
+            assert_eq!(length(&row.path, &chunks), expected, "a row without its state");
+        }
+        self.step = Some(step);
+    }
+
+    fn deliver_to_cache(&mut self) {
+        let Some(effect) = self.to_cache.pop_front() else { return };
+        let now = self.now;
+        let effects = match effect {
+            SchedulerEffect::Lease { key, path, may_overflow } => {
+                let reply = self.cache.residency.lease(&path, may_overflow, now);
+                self.to_scheduler.push_back(SchedulerEvent::Leased { key, reply });
+                Vec::new()
+            }
+            SchedulerEffect::Release { path } => {
+                self.cache.residency.release(&path, now);
+                Vec::new()
+            }
+            SchedulerEffect::Commit(computed) => {
+                let done = self.done.entry(computed.key).or_insert(0);
+                assert_eq!(*done, computed.from, "a state token is computed twice");
+                *done += computed.segment.tokens;
+                self.cache.residency.commit(computed);
+                Vec::new()
+            }
+            SchedulerEffect::WantStarted { key } => self.cache.want_started(key),
+            SchedulerEffect::WantEnded { key, result } => self.cache.want_ended(key, &result, now),
+            SchedulerEffect::Run(_)
+            | SchedulerEffect::Reply { .. }
+            | SchedulerEffect::Log(_)
+            | SchedulerEffect::Drained(_) => panic!("not for the cache"),
+        };
+        self.take_cache_effects(effects);
+    }
+
+    fn take_cache_effects(&mut self, effects: Vec<CacheEffect>) {
+        for effect in effects {
+            let event = match effect {
+                CacheEffect::Want { prefix, lane, is_registration } => {
+                    SchedulerEvent::Want { prefix, lane, is_registration }
+                }
+                CacheEffect::Unwant { key } => SchedulerEvent::Unwant { key },
+                CacheEffect::Answer { .. } | CacheEffect::Tell { .. } => continue,
+            };
+            self.to_scheduler.push_back(event);
+        }
+        for change in self.cache.residency.take_changes() {
+            if let Change::Dropped(key, _) = change {
+                self.done.remove(&key);
+            }
+        }
+        let view = self.cache.view();
+        assert!(view.used + view.reserved <= view.budget, "{view:?}");
+        assert_eq!(view.duplicate_tokens, 0);
+    }
+
+    fn deliver_to_scheduler(&mut self) {
+        if let Some(event) = self.to_scheduler.pop_front() {
+            self.tell(event);
+        }
+    }
+
+    fn finish_step(&mut self, succeeds: bool) {
+        let Some(step) = self.step.take() else { return };
+        let failure = || EngineError::Forward("drawn".to_owned());
+        let result = if succeeds { Ok(run(&step)) } else { Err(failure()) };
+        self.tell(SchedulerEvent::Done { step: step.id, epoch: step.epoch, result });
+    }
+
+    fn submit(&mut self, name: u32, lane: Lane, reads: u32) {
+        let decision = DecisionId(self.next);
+        self.next += 1;
+        self.decisions.push((decision, name));
+        let prefix = prefix(name, tokens_of(name));
+        let deadline = (self.next.is_multiple_of(5)).then(|| self.now + Duration::from_millis(900));
+        self.tell(SchedulerEvent::Open { decision, prefix, lane, deadline });
+        let reads: Vec<_> =
+            (0..reads).map(|read| spec(name, 1 + (read * 37 + lane as u32) % 99)).collect();
+        self.submitted += reads.len() as u64;
+        self.tell(SchedulerEvent::Submit { decision, first: 0, reads, at: self.now });
+    }
+
+    fn close(&mut self, index: usize) {
+        if index < self.decisions.len() {
+            let (decision, _) = self.decisions.remove(index);
+            self.tell(SchedulerEvent::Close { decision });
+        }
+    }
+
+    fn prewarm(&mut self, name: u32, lane: Lane) {
+        let prefix = prefix(name, tokens_of(name));
+        let ask = PrewarmAsk { ticket: 0, prefix, lane, ttl: None, wait: false, deadline: None };
+        let effects = self.cache.prewarm(ask, self.now);
+        self.take_cache_effects(effects);
+    }
+
+    fn promote(&mut self, name: u32) {
+        let effects = self.cache.promote(prefix(name, tokens_of(name)), self.now);
+        self.take_cache_effects(effects);
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+        let effects = self.cache.tick(self.now);
+        self.take_cache_effects(effects);
+        self.tell(SchedulerEvent::Tick);
+    }
+
+    /// Delivers all messages and lets the engine finish until nothing moves.
+    fn settle(&mut self) {
+        for _ in 0..10_000 {
+            if !self.to_cache.is_empty() {
+                self.deliver_to_cache();
+            } else if !self.to_scheduler.is_empty() {
+                self.deliver_to_scheduler();
+            } else if self.step.is_some() {
+                self.finish_step(true);
+            } else {
+                return;
+            }
+        }
+        panic!("it never comes to rest");
+    }
+
+    fn check(&self) {
+        let view = self.scheduler.view();
+        let open = (view.waiting() + view.reads_in_flight) as u64;
+        assert_eq!(view.totals.admitted, view.totals.ended() + open, "a read is lost");
+        assert!(self.answered.values().all(|count| *count == 1), "a read is answered twice");
+        self.check_work_conservation();
+        self.check_order();
+    }
+
+    /// When all messages are delivered and nothing runs, nothing that could run is left.
+    fn check_work_conservation(&self) {
+        let quiet = self.to_cache.is_empty() && self.to_scheduler.is_empty();
+        if !quiet || self.step.is_some() || self.scheduler.running.is_some() {
+            return;
+        }
+        let mut groups = self.scheduler.queue.groups();
+        let idle_ready =
+            groups.find(|(_, group)| group.has_work() && group.lease == Lease::Granted);
+        assert!(idle_ready.is_none(), "{idle_ready:?} is ready and nothing runs");
+    }
+
+    /// The best group that could run is always in the step that would be formed.
+    fn check_order(&self) {
+        let (queue, segments) = (&self.scheduler.queue, &self.scheduler.segments);
+        if self.scheduler.running.is_some() {
+            return;
+        }
+        let moment = Moment { generation: 0, is_busy: true };
+        let draft = form(queue, segments, LIMITS, moment);
+        let is_granted = |key| queue.group(key).is_some_and(|group| group.lease == Lease::Granted);
+        let best = queue.order().find(|(lane, key)| is_granted(*key) && *lane != Lane::Idle);
+        if let Some((_, best)) = best {
+            let first_chunk = draft.chunks.first().map(|chunk| chunk.group);
+            let first_row = draft.rows.first().map(|(key, _)| *key);
+            assert!(first_chunk == Some(best) || first_row == Some(best), "{draft:?}");
+            let idle = draft.chunks.iter().filter(|chunk| chunk.lane == Lane::Idle).count();
+            assert_eq!(idle, 0, "idle work beside other work");
+        }
+    }
+}
+
+fn tokens_of(name: u32) -> u32 {
+    [5, 60, 100, 300, 700, 54][name as usize % 6]
+}
+
+#[derive(Debug, Clone)]
+enum Act {
+    Submit(u32, usize, u32),
+    Close(usize),
+    Finish(bool),
+    ToCache,
+    ToScheduler,
+    Prewarm(u32, usize),
+    Promote(u32),
+    Pass(u64),
+    Withdraw(usize),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        4 => (0u32..6, 0usize..4, 1u32..6).prop_map(|(a, b, c)| Act::Submit(a, b, c)),
+        2 => (0usize..6).prop_map(Act::Close),
+        5 => prop::bool::weighted(0.9).prop_map(Act::Finish),
+        8 => Just(Act::ToCache),
+        8 => Just(Act::ToScheduler),
+        1 => (0u32..6, 0usize..4).prop_map(|(a, b)| Act::Prewarm(a, b)),
+        1 => (0u32..6).prop_map(Act::Promote),
+        1 => (1u64..400).prop_map(Act::Pass),
+        1 => (0usize..6).prop_map(Act::Withdraw),
+    ]
+}
+
+fn play(kv_bytes: u64, acts: &[Act]) -> World {
+    let mut world = World::new(kv_bytes);
+    for act in acts {
+        match *act {
+            Act::Submit(name, lane, reads) => world.submit(name, Lane::ALL[lane], reads),
+            Act::Close(index) => world.close(index),
+            Act::Finish(succeeds) => world.finish_step(succeeds),
+            Act::ToCache => world.deliver_to_cache(),
+            Act::ToScheduler => world.deliver_to_scheduler(),
+            Act::Prewarm(name, lane) => world.prewarm(name, Lane::ALL[lane]),
+            Act::Promote(name) => world.promote(name),
+            Act::Pass(millis) => world.pass(Duration::from_millis(millis)),
+            Act::Withdraw(index) => {
+                if let Some((decision, _)) = world.decisions.get(index).copied() {
+                    world.tell(SchedulerEvent::Withdraw { decision });
+                }
+            }
+        }
+    }
+    world
+}
+
+proptest! {
+    /// Every read ends exactly once, every lease comes back, no state token is computed twice.
+    #[test]
+    fn everything_admitted_ends(
+        kv_bytes in prop_oneof![Just(0u64), 64u64..2_000, Just(100_000)],
+        acts in prop::collection::vec(act(), 1..150),
+    ) {
+        let mut world = play(kv_bytes, &acts);
+        // Decisions end when their reads have, so that memory goes round.
+        for _ in 0..200 {
+            world.settle();
+            if world.decisions.is_empty() {
+                break;
+            }
+            world.close(0);
+            world.pass(Duration::from_millis(1));
+        }
+        // A want may wait for the room that pins hold.
+        world.pass(Duration::from_mins(10));
+        world.settle();
+        prop_assert_eq!(world.answered.len() as u64, world.submitted);
+        let (load, residency) = (world.scheduler.view(), world.cache.view());
+        prop_assert_eq!((load.waiting(), load.decisions_open, load.wants_waiting), (0, 0, 0));
+        prop_assert_eq!((residency.leased, residency.reserved, residency.overflow), (0, 0, 0));
+    }
+
+    /// One list of events gives one list of effects.
+    #[test]
+    fn a_plan_is_deterministic(acts in prop::collection::vec(act(), 1..100)) {
+        prop_assert_eq!(play(900, &acts).log, play(900, &acts).log);
+    }
+}
+
+#[test]
+fn an_answer_of_another_epoch_or_step_is_void() {
+    let mut world = World::new(10_000);
+    world.submit(1, Lane::Normal, 1);
+    while world.step.is_none() {
+        world.deliver_to_cache();
+        world.deliver_to_scheduler();
+    }
+    let step = world.step.clone().unwrap();
+    for (id, epoch) in [(step.id, 7), (step.id + 1, step.epoch)] {
+        let result = Ok(run(&step));
+        world.tell(SchedulerEvent::Done { step: id, epoch, result });
+        assert!(world.answered.is_empty());
+    }
+    world.finish_step(true);
+    assert_eq!(world.answered.len(), 1);
+}
+
+#[test]
+fn a_prefill_takes_the_best_lane_of_its_waiters() {
+    let mut world = World::new(10_000);
+    world.submit(4, Lane::Batch, 1);
+    world.submit(3, Lane::Normal, 1);
+    world.submit(4, Lane::Urgent, 1);
+    while world.step.is_none() {
+        world.deliver_to_cache();
+        world.deliver_to_scheduler();
+    }
+    let running = world.scheduler.running.as_ref().unwrap();
+    let state = prefix(4, tokens_of(4)).state.key;
+    assert!(running.chunks.iter().any(|chunk| chunk.group == state && chunk.lane == Lane::Urgent));
+}

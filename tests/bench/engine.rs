@@ -1,0 +1,241 @@
+//! Speed of the CPU engine: its matrix product, and whole steps of a model shaped like
+//! SmolLM2-135M with made-up weights.
+//!
+//! `cargo bench --bench engine [products|steps]` prints, for 1 and 2 threads, GFLOP of the shapes
+//! that matter and tokens of steps, by second of CPU time (all threads together; not disturbed by
+//! other processes except through caches) and by second of the clock. Best of a few runs each.
+
+#![expect(clippy::print_stdout, reason = "a bench's output")]
+
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::Instant;
+
+use actors::{Chunk, Completion, Engine, PathPart, Row, Step, StepOutcome};
+use docket::engine::kernels::{Level, Panels, Product, Strips, multiply};
+use docket::engine::{CpuEngine, CpuSegment, EngineOptions};
+use docket::files::{
+    Activation, Architecture, DecoderConfig, FilesError, HostTensor, RopeConfig, RopeScaling,
+    TensorSource,
+};
+
+/// Runs of each measurement; the best is printed.
+const RUNS: usize = 5;
+
+/// Operations of one run of products, about: the clock of CPU time is coarse.
+const RUN_GFLOP: f64 = 10.0;
+
+/// `[depth, columns]` of the products of SmolLM2-135M and of Qwen2.5-1.5B.
+const SHAPES: [(usize, usize); 6] =
+    [(576, 960), (576, 576), (576, 3072), (1536, 576), (1536, 8960), (8960, 1536)];
+
+/// The shortest times of a few runs.
+struct Best {
+    cpu: f64,
+    clock: f64,
+}
+
+impl Best {
+    fn of(mut run: impl FnMut()) -> Self {
+        let mut best = Self { cpu: f64::INFINITY, clock: f64::INFINITY };
+        for _ in 0..RUNS {
+            let (cpu, clock) = (cpu_seconds(), Instant::now());
+            run();
+            best.cpu = best.cpu.min(cpu_seconds() - cpu);
+            best.clock = best.clock.min(clock.elapsed().as_secs_f64());
+        }
+        best
+    }
+}
+
+/// Time that all threads of this process have run.
+fn cpu_seconds() -> f64 {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let stats =
+        tasks.filter_map(|task| std::fs::read_to_string(task.path().join("schedstat")).ok());
+    let nanoseconds = stats.filter_map(|stat| stat.split(' ').next()?.parse::<f64>().ok());
+    nanoseconds.sum::<f64>() / 1e9
+}
+
+/// Small numbers without a pattern that a cache or predictor could use.
+fn numbers(count: usize, seed: u32) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / 8_388_608.0 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn products(pool: &rayon::ThreadPool) {
+    for level in Level::all() {
+        for (depth, columns) in SHAPES {
+            let mut panels = Panels::zeros(columns, depth);
+            panels.pack(0, &numbers(columns * depth, 1));
+            for rows in [8, 60, 512] {
+                product(pool, level, &panels, rows);
+            }
+        }
+    }
+}
+
+fn product(pool: &rayon::ThreadPool, level: Level, panels: &Panels, rows: usize) {
+    let (depth, columns) = (panels.depth(), panels.columns());
+    let (mut strips, mut out) = (Strips::default(), Product::default());
+    strips.pack(&numbers(rows * depth, 2), depth);
+    let work = 2.0 * (rows * depth * columns) as f64 / 1e9;
+    let repeats = whole(RUN_GFLOP / work);
+    let best = pool.install(|| {
+        Best::of(|| (0..repeats).for_each(|_| multiply(level, &strips, panels, None, &mut out)))
+    });
+    let work = f64::from(repeats) * work;
+    println!(
+        "{} {} threads, {rows} rows {depth} x {columns}: {:.1} GFLOP/CPU s, {:.1} GFLOP/s",
+        level.name(),
+        pool.current_num_threads(),
+        work / best.cpu,
+        work / best.clock,
+    );
+}
+
+/// To the next whole number.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small and positive")]
+fn whole(repeats: f64) -> u32 {
+    repeats.ceil() as u32
+}
+
+#[derive(Debug)]
+struct MadeUp(DecoderConfig);
+
+impl MadeUp {
+    fn shape(&self, name: &str) -> Option<Vec<usize>> {
+        let config = &self.0;
+        let (hidden, heads) = (config.hidden, config.heads * config.head_dim);
+        let part = name.rsplit('.').nth(1)?;
+        Some(match part {
+            "embed_tokens" => vec![config.vocab, hidden],
+            "q_proj" => vec![heads, hidden],
+            "k_proj" | "v_proj" => vec![config.kv_heads * config.head_dim, hidden],
+            "o_proj" => vec![hidden, heads],
+            "gate_proj" | "up_proj" => vec![config.intermediate, hidden],
+            "down_proj" => vec![hidden, config.intermediate],
+            _ => vec![hidden],
+        })
+    }
+}
+
+impl TensorSource for MadeUp {
+    fn load(&self, name: &str) -> Result<HostTensor, FilesError> {
+        let path = PathBuf::from("made up");
+        let shape =
+            self.shape(name).ok_or(FilesError::MissingTensor { path, name: name.into() })?;
+        let scale = 1.0 / (shape[shape.len() - 1] as f32).sqrt();
+        let seed = name.bytes().map(u32::from).sum();
+        let values = numbers(shape.iter().product(), seed);
+        Ok(HostTensor { shape, values: values.iter().map(|value| value * scale).collect() })
+    }
+
+    fn contains(&self, _: &str) -> bool {
+        true
+    }
+}
+
+fn smollm2_135m() -> DecoderConfig {
+    DecoderConfig {
+        architecture: Architecture::Llama,
+        hidden: 576,
+        intermediate: 1536,
+        layers: 30,
+        heads: 9,
+        kv_heads: 3,
+        head_dim: 64,
+        vocab: 49_152,
+        context: 8192,
+        norm_eps: 1e-5,
+        norm_plus_one: false,
+        qkv_bias: false,
+        qk_norm: false,
+        post_norms: false,
+        embedding_scale: 1.0,
+        attention_scale: 0.125,
+        activation: Activation::Silu,
+        tied: true,
+        rope: RopeConfig { theta: 100_000.0, scaling: RopeScaling::None },
+        rope_local: None,
+        sliding_window: None,
+        sliding_pattern: 1,
+    }
+}
+
+#[expect(clippy::expect_used, reason = "a bench may stop")]
+fn ask(
+    engine: &CpuEngine,
+    chunks: Vec<Chunk<CpuSegment>>,
+    rows: Vec<Row<CpuSegment>>,
+) -> StepOutcome<CpuSegment> {
+    let (sender, receiver) = mpsc::channel();
+    let step = Step { id: 1, epoch: 1, chunks, rows };
+    let report = move |outcome| sender.send(outcome).expect("the bench waits");
+    engine.submit(step, Completion::new(report));
+    receiver.recv().expect("the engine answers").expect("the step runs")
+}
+
+fn tokens(count: u32) -> Vec<u32> {
+    (0..count).map(|index| index * 7919 % 49_152).collect()
+}
+
+#[expect(clippy::expect_used, reason = "a bench may stop")]
+fn steps(threads: usize) {
+    let config = smollm2_135m();
+    let options = EngineOptions { threads, ..EngineOptions::default() };
+    let started = Instant::now();
+    let made_up = MadeUp(config.clone());
+    let engine = CpuEngine::load(&config, &made_up, &options, &mut |_, _| {}).expect("loads");
+    let (loaded, memory) = (started.elapsed(), engine.memory());
+    println!("{threads} threads: made and loaded in {loaded:.2?}, {memory:?}{}", resident());
+
+    let mut path = Vec::new();
+    for length in [64, 512, 1024] {
+        let chunk = || Chunk { path: Vec::new(), tokens: tokens(length).into() };
+        let run = || {
+            let made = ask(&engine, vec![chunk()], Vec::new()).chunks.remove(0);
+            path = vec![PathPart::Segment(made)];
+        };
+        report(&format!("{threads} threads: chunk of {length}"), f64::from(length), &Best::of(run));
+    }
+    for (count, length) in [(1, 1), (1, 60), (8, 4), (8, 16), (8, 60)] {
+        let labels = (300..326).collect();
+        let row =
+            Row { path: path.clone(), suffix: tokens(length).into(), labels, want_hidden: false };
+        let run = || drop(ask(&engine, Vec::new(), vec![row.clone(); count]));
+        let name = format!("{threads} threads: {count} rows of {length} on 1024");
+        report(&name, (count * length as usize) as f64, &Best::of(run));
+    }
+}
+
+fn report(name: &str, tokens: f64, best: &Best) {
+    let (cpu, clock) = (tokens / best.cpu, tokens / best.clock);
+    println!("{name}: {cpu:.0} tokens/CPU s, {clock:.0} tokens/s, {:.1} ms of CPU", best.cpu * 1e3);
+}
+
+/// Memory of the process, where the system tells it.
+fn resident() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let lines =
+        status.lines().filter(|line| line.starts_with("RssAnon") || line.starts_with("VmHWM"));
+    lines.fold(String::new(), |all, line| all + ", " + &line.replace(['\t', ' '], ""))
+}
+
+fn main() -> Result<(), rayon::ThreadPoolBuildError> {
+    let wanted = std::env::args().nth(1).filter(|name| !name.starts_with('-'));
+    let is_wanted = |name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
+    for threads in [1, 2] {
+        if is_wanted("products") {
+            products(&rayon::ThreadPoolBuilder::new().num_threads(threads).build()?);
+        }
+        if is_wanted("steps") {
+            steps(threads);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! A docket process on a free port, and a client for it.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// Longest time for a server to start; loading a model takes a few seconds on a busy machine.
+const START_MAX: Duration = Duration::from_mins(2);
+
+/// A running server; killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    base: String,
+    start_peak_kib: u64,
+}
+
+/// One response.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+    headers: Vec<(String, String)>,
+}
+
+impl Reply {
+    /// A response header as a number.
+    pub(crate) fn number(&self, name: &str) -> u64 {
+        let found = self.headers.iter().find(|(key, _)| key == name);
+        let (_, value) = found.unwrap_or_else(|| panic!("no {name} in {self:?}"));
+        value.parse().unwrap_or_else(|_| panic!("{name} is {value:?}"))
+    }
+}
+
+impl Server {
+    /// Starts `docket serve --port 0 ARGUMENTS` and waits until it listens.
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_docket"))
+            .args(["serve", "--port", "0", "--offline"])
+            .args(arguments)
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the binary starts");
+        let log = BufReader::new(child.stderr.take().expect("stderr is piped"));
+        let (found, address) = mpsc::channel();
+        std::thread::spawn(move || {
+            let address =
+                |line: String| Some(line.split_once("listening on ")?.1.trim().to_owned());
+            for address in log.lines().map_while(Result::ok).filter_map(address) {
+                // The test may be over already.
+                let _ = found.send(address);
+            }
+        });
+        let began = Instant::now();
+        let mut start_peak_kib = 0;
+        let base = loop {
+            match address.recv_timeout(Duration::from_millis(5)) {
+                Ok(base) => break base,
+                Err(RecvTimeoutError::Disconnected) => panic!("the server did not start"),
+                Err(RecvTimeoutError::Timeout) => {
+                    start_peak_kib = start_peak_kib.max(private_kib(child.id()));
+                    assert!(began.elapsed() < START_MAX, "no server within {START_MAX:?}");
+                }
+            }
+        };
+        Self { child, base, start_peak_kib }
+    }
+
+    /// Private memory now, and its peak during the start, in KiB.
+    pub(crate) fn private_kib(&self) -> (u64, u64) {
+        (private_kib(self.child.id()), self.start_peak_kib)
+    }
+
+    /// The same over `smollm2:135m`; `None`, with a line that says so, where that is not installed.
+    pub(crate) fn smollm2(arguments: &[&str]) -> Option<Self> {
+        let installed = Command::new(env!("CARGO_BIN_EXE_docket")).arg("models").output();
+        let table = String::from_utf8_lossy(&installed.expect("it runs").stdout).into_owned();
+        let row = table.lines().find(|line| line.contains("smollm2:135m"));
+        if row.is_some_and(|row| row.contains("yes")) {
+            return Some(Self::start(&[&["smollm2:135m"], arguments].concat()));
+        }
+        let required = std::env::var_os("DOCKET_TEST_REQUIRE_MODEL").unwrap_or_default();
+        let required = required.to_string_lossy();
+        assert!(required.split(',').all(|name| name != "smollm2:135m"), "smollm2:135m is required");
+        println!("skipped: no model");
+        None
+    }
+
+    /// Address without a trailing slash.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Posts JSON.
+    pub(crate) fn post(&self, route: &str, body: &Value) -> Reply {
+        try_post(&self.base, route, body).expect("the server answers")
+    }
+
+    /// Asks one yes/no question, in one order.
+    pub(crate) fn ask(&self, state: &str, question: &str) -> Reply {
+        self.post("/v1/systemone", &decision(state, question))
+    }
+
+    /// Gets a JSON page.
+    pub(crate) fn get(&self, route: &str) -> Value {
+        let mut response = agent().get(format!("{}{route}", self.base)).call().expect("an answer");
+        response.body_mut().read_json().expect("JSON")
+    }
+
+    /// Sends SIGTERM.
+    pub(crate) fn terminate(&self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
+    }
+
+    /// Waits for the end of the process.
+    pub(crate) fn wait(mut self) -> ExitStatus {
+        self.child.wait().expect("the process ends")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `RssAnon` and `VmSwap` of a process: memory that is its own and not a file's; 0 before it has any.
+fn private_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let kib = |line: &str| line.split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok());
+    let own = |line: &&str| line.starts_with("RssAnon:") || line.starts_with("VmSwap:");
+    status.lines().filter(own).filter_map(kib).sum()
+}
+
+/// A decision with one yes/no question, read in one order.
+pub(crate) fn decision(state: &str, question: &str) -> Value {
+    json!({ "state": state, "samples": 1,
+            "questions": { "q": { "type": "noul", "instructions": question } } })
+}
+
+/// Posts JSON to a server that may be gone.
+pub(crate) fn try_post(base: &str, route: &str, body: &Value) -> Result<Reply, ureq::Error> {
+    let mut response = agent().post(format!("{base}{route}")).send_json(body)?;
+    let headers = response.headers().iter();
+    let headers = headers.map(|(k, v)| (k.to_string(), v.to_str().unwrap_or("").to_owned()));
+    let headers = headers.collect();
+    Ok(Reply {
+        status: response.status().as_u16(),
+        headers,
+        body: response.body_mut().read_json()?,
+    })
+}
+
+fn agent() -> ureq::Agent {
+    ureq::Agent::config_builder().http_status_as_error(false).build().into()
+}

@@ -1,0 +1,108 @@
+//! The prefix boundary with real vocabularies (ARCHITECTURE D8): the tokens of a prompt are those of
+//! its parts, whatever the state ends in and the question begins with, in every layout.
+
+use std::sync::Arc;
+
+use docket::files::PromptFacts;
+use docket::json::Json;
+use docket::prompt::Prompter;
+use docket::prompt::layout::{Profile, named, profile_for};
+use docket::prompt::tokens::TextTokenizer;
+use docket::question::{Kind, Question, Shown};
+
+use super::support::{Vocabulary, texts};
+use super::vectors::{GPT_2, LLAMA_BPE, LLAMA_SPM, QWEN2, SMOLLM};
+
+/// What states end in and questions begin with, beside the 200 texts.
+const EDGES: [&str; 16] = [
+    "",
+    ".",
+    "dot.\n",
+    "\n\n",
+    " ",
+    "\t\t",
+    " \n \n ",
+    ":",
+    "…",
+    "e\u{301}",
+    "7",
+    "\u{0}",
+    "\u{200d}",
+    "\u{3000}",
+    "<|im_end|>\n",
+    "Question:",
+];
+
+fn asked(text: &str) -> Question {
+    let kind = Kind::Noul { when_true: None, when_false: None };
+    let instructions = Some(Json::String(text.to_owned()));
+    Question { id: String::new(), kind, instructions, samples: None }
+}
+
+/// All layouts for a model without chat template, which every vocabulary can serve.
+fn prompters(vocabulary: &Vocabulary) -> Vec<Prompter> {
+    let Some(tokenizer) = vocabulary.tokenizer() else { return Vec::new() };
+    let tokenizer: Arc<dyn TextTokenizer> = Arc::new(tokenizer);
+    let prompter = |layout| {
+        let profile = Profile { layout, ..profile_for("", None) };
+        Prompter::new(Arc::clone(&tokenizer), &PromptFacts::default(), profile, "test").unwrap()
+    };
+    named::LAYOUTS.into_iter().map(prompter).collect()
+}
+
+fn boundary_holds(vocabulary: &Vocabulary) {
+    let shown = Shown { options: vec![0, 1] };
+    let texts = texts();
+    for prompter in prompters(vocabulary) {
+        for (state, question) in texts.iter().zip(texts.iter().rev()) {
+            let held = prompter.boundary_holds(state, &asked(question), &shown);
+            assert!(held, "{}: {state:?} {question:?}", prompter.layout_id());
+        }
+        for (state, question) in EDGES.iter().flat_map(|a| EDGES.iter().map(move |b| (a, b))) {
+            let held = prompter.boundary_holds(state, &asked(question), &shown);
+            assert!(held, "{}: {state:?} {question:?}", prompter.layout_id());
+        }
+    }
+}
+
+/// The tokens of a long state's text alone are counted from its edges, and exactly.
+fn counts(vocabulary: &Vocabulary) {
+    let Some(tokenizer) = vocabulary.tokenizer() else { return };
+    let long = texts().concat();
+    let alone = tokenizer.encode(&long).len();
+    for prompter in prompters(vocabulary) {
+        let counted = prompter.prefix(&Json::String(long.clone()), b"").state_tokens;
+        assert_eq!(counted as usize, alone, "{}", prompter.layout_id());
+        assert!(prompter.labels_max(&asked("").kind) >= 2, "{}", prompter.layout_id());
+    }
+}
+
+#[test]
+fn the_boundary_holds_for_qwen2() {
+    boundary_holds(&QWEN2);
+    counts(&QWEN2);
+}
+
+#[test]
+fn the_boundary_holds_for_llama_bpe() {
+    boundary_holds(&LLAMA_BPE);
+    counts(&LLAMA_BPE);
+}
+
+#[test]
+fn the_boundary_holds_for_gpt_2() {
+    boundary_holds(&GPT_2);
+    counts(&GPT_2);
+}
+
+#[test]
+fn the_boundary_holds_for_sentencepiece() {
+    boundary_holds(&LLAMA_SPM);
+    counts(&LLAMA_SPM);
+}
+
+#[test]
+fn the_boundary_holds_for_smollm() {
+    boundary_holds(&SMOLLM);
+    counts(&SMOLLM);
+}
