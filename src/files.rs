@@ -29,6 +29,26 @@ pub fn open(path: &Path) -> Result<ModelFiles, FilesError> {
     if metadata.is_dir() { folder::open(path) } else { gguf::open(path) }
 }
 
+/// What prompts need of a model.
+#[derive(Debug)]
+pub struct PromptFiles {
+    /// The tokenizer's data.
+    pub tokenizer: TokenizerSource,
+    /// Template and special tokens.
+    pub prompt: PromptFacts,
+    /// As [`ModelFiles::fingerprint`].
+    pub fingerprint: String,
+}
+
+/// Opens what prompts need of a folder whose architecture only the reference engine may know. Its
+/// fingerprint covers `config.json` and the weight files' sizes.
+///
+/// # Errors
+/// [`FilesError`], naming the file and what is wrong with it.
+pub fn open_prompt(folder: &Path) -> Result<PromptFiles, FilesError> {
+    folder::open_prompt(folder)
+}
+
 /// Architectures of the `cpu` engine. One decoder serves all; [`DecoderConfig`] has the differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Architecture {

@@ -7,13 +7,13 @@ mod config;
 mod rope;
 mod weights;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use self::weights::FolderTensors;
 use super::fingerprint::Fingerprint;
-use super::{FilesError, ModelFiles, PromptFacts, TokenizerSource, check};
+use super::{FilesError, ModelFiles, PromptFacts, PromptFiles, TokenizerSource, check};
 
 /// Largest JSON or template file that is read here.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
@@ -24,11 +24,7 @@ pub(super) fn open(folder: &Path) -> Result<ModelFiles, FilesError> {
     let config_text = read_text(&config_path)?;
     let config = config::read(&config_path, &config_text)?;
     check::config(&config_path, &config)?;
-    let tokenizer = folder.join("tokenizer.json");
-    if !tokenizer.is_file() {
-        let message = "a model folder needs a tokenizer.json; there is none";
-        return Err(FilesError::format(folder, message));
-    }
+    let tokenizer = tokenizer_file(folder)?;
     let mut fingerprint = Fingerprint::default();
     fingerprint.add(config_text.as_bytes());
     let tensors = FolderTensors::open(folder, &config, &mut fingerprint)?;
@@ -40,6 +36,39 @@ pub(super) fn open(folder: &Path) -> Result<ModelFiles, FilesError> {
         tensors: Box::new(tensors),
         fingerprint: fingerprint.finish(),
     })
+}
+
+/// Opens what prompts need, whatever the architecture.
+pub(super) fn open_prompt(folder: &Path) -> Result<PromptFiles, FilesError> {
+    let tokenizer = tokenizer_file(folder)?;
+    let mut fingerprint = Fingerprint::default();
+    fingerprint.add(read_text(&folder.join("config.json"))?.as_bytes());
+    let io = |error| FilesError::io(folder, error);
+    let mut sizes = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        if entry.path().extension().is_some_and(|extension| extension == "safetensors") {
+            sizes.push((entry.file_name(), entry.metadata().map_err(io)?.len()));
+        }
+    }
+    sizes.sort();
+    for (name, size) in sizes {
+        fingerprint.add(name.as_encoded_bytes());
+        fingerprint.add(&size.to_le_bytes());
+    }
+    Ok(PromptFiles {
+        prompt: prompt_facts(folder, &tokenizer)?,
+        tokenizer: TokenizerSource::Json(tokenizer),
+        fingerprint: fingerprint.finish(),
+    })
+}
+
+fn tokenizer_file(folder: &Path) -> Result<PathBuf, FilesError> {
+    let tokenizer = folder.join("tokenizer.json");
+    if tokenizer.is_file() {
+        return Ok(tokenizer);
+    }
+    Err(FilesError::format(folder, "a model folder needs a tokenizer.json; there is none"))
 }
 
 fn read_text(path: &Path) -> Result<String, FilesError> {

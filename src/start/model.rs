@@ -1,5 +1,7 @@
 //! From a model's files to an engine and a prompter, by the kind of engine asked for.
 
+mod weights;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +13,13 @@ use super::StartError;
 use super::serving::ModelFacts;
 use crate::config::{
     BoundaryRegistration, Config, ContextLimit, EngineKind, FakeFault, FaultKind, KvBytes,
-    LayoutChoice, Readout,
+    LayoutChoice,
 };
 use crate::engine::fake::{self, FakeEngine, FakeOptions};
-use crate::engine::{CpuEngine, EngineOptions, ReferenceEngine};
-use crate::files::ModelFiles;
+use crate::engine::{CpuEngine, ReferenceEngine};
 use crate::prompt::Prompter;
 use crate::prompt::layout::{self, Profile};
 use crate::prompt::tokens::bytes::ByteTokenizer;
-use crate::prompt::tokens::model::ModelTokenizer;
 
 /// Share of the free memory that keys and values may take where no size is given.
 const KV_SHARE: u64 = 4;
@@ -56,7 +56,8 @@ impl AnyEngine {
 pub(super) fn load(config: &Config, path: Option<&Path>) -> Result<Loaded, StartError> {
     match (config.engine.kind, path) {
         (EngineKind::Fake, _) => fake(config),
-        (kind, Some(path)) => real(config, kind, path),
+        (EngineKind::Cpu, Some(path)) => weights::cpu(config, path),
+        (EngineKind::Reference, Some(path)) => weights::reference(config, path),
         (_, None) => Err(StartError::Setting {
             flag: "--model",
             message: "this engine needs a model".to_owned(),
@@ -110,87 +111,6 @@ fn fake(config: &Config) -> Result<Loaded, StartError> {
         json!({ "engine": "fake", "layout": prompter.layout_id(), "profile": profile.name });
     let facts = facts(config, "no model: answers from a hash, for tests", "", details);
     Ok(Loaded { engine: AnyEngine::Fake(engine), prompter, facts, context_tokens })
-}
-
-/// A model from files, on our own engine or the reference.
-fn real(config: &Config, kind: EngineKind, path: &Path) -> Result<Loaded, StartError> {
-    let files = crate::files::open(path)?;
-    let name = config.model.model.served_name();
-    let profile = profile(config, layout::profile_for(&name, Some(files.config.architecture)))?;
-    let tokenizer = ModelTokenizer::open(&files)?;
-    let prompter = Prompter::new(Arc::new(tokenizer), &files.prompt, profile, &files.fingerprint)?;
-    let model_tokens = u32::try_from(files.config.context).unwrap_or(u32::MAX);
-    let context_tokens = context(config, model_tokens)?;
-    let options = EngineOptions {
-        threads: config.engine.threads as usize,
-        context_tokens: Some(context_tokens),
-        // The scheduler keeps steps to its own budget; one suffix may be as long as the context.
-        step_tokens_max: context_tokens,
-        rows_max: config.scheduler.rows_max,
-        readout_rows_only: config.engine.readout == Readout::Rows,
-        ..EngineOptions::default()
-    };
-    let mut details = json!({
-        "architecture": format!("{:?}", files.config.architecture).to_lowercase(),
-        "layers": files.config.layers,
-        "hidden": files.config.hidden,
-        "vocabulary": files.config.vocab,
-        "context_tokens": context_tokens,
-        "fingerprint": files.fingerprint,
-        "precision": "f32",
-        "threads": options.threads,
-        "layout": prompter.layout_id(),
-        "profile": profile.name,
-        "labels": prompter.label_codes().len(),
-    });
-    let engine = match kind {
-        EngineKind::Reference => reference(files, &options, &mut details)?,
-        EngineKind::Cpu | EngineKind::Fake => cpu(&files, &options, &mut details)?,
-    };
-    let known = crate::models::catalogue::by_name(&name);
-    if let Some(note) = known.map(|model| model.note).filter(|note| !note.is_empty()) {
-        tracing::warn!("{name}: {note}");
-    }
-    let description = known.map_or_else(|| name.clone(), |model| model.title.to_owned());
-    let facts = facts(config, &description, "", details);
-    Ok(Loaded { engine, prompter, facts, context_tokens })
-}
-
-fn cpu(
-    files: &ModelFiles,
-    options: &EngineOptions,
-    details: &mut serde_json::Value,
-) -> Result<AnyEngine, StartError> {
-    let mut said = 0;
-    let mut progress = |done: usize, total: usize| {
-        let tenths = done * 10 / total.max(1);
-        if tenths > said {
-            said = tenths;
-            tracing::info!("loading weights: {} %", tenths * 10);
-        }
-    };
-    let engine = CpuEngine::load(&files.config, &*files.tensors, options, &mut progress)
-        .map_err(|error| StartError::Engine(error.to_string()))?;
-    let memory = engine.memory();
-    details["engine"] = "cpu".into();
-    details["cpu_features"] = engine.features().into();
-    details["memory"] = json!({
-        "weights_bytes": memory.weights_bytes,
-        "scratch_bytes": memory.scratch_bytes,
-        "kv_bytes_per_token": memory.kv_bytes_per_token,
-    });
-    Ok(AnyEngine::Cpu(engine))
-}
-
-fn reference(
-    files: ModelFiles,
-    options: &EngineOptions,
-    details: &mut serde_json::Value,
-) -> Result<AnyEngine, StartError> {
-    let engine = ReferenceEngine::load(&files.config, Arc::from(files.tensors), options)
-        .map_err(|error| StartError::Engine(error.to_string()))?;
-    details["engine"] = "reference".into();
-    Ok(AnyEngine::Reference(engine))
 }
 
 fn fault(fault: &FakeFault) -> Option<fake::Fault> {
