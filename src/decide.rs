@@ -4,13 +4,17 @@
 //! a tensor.
 
 mod asked;
+mod long;
+mod round;
 mod tally;
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{DecisionHandle, DecisionMeta, Handle, ReadError, ReadOutcome, ReadSpec, TenantId};
-use tokio::time::Instant;
+use actors::{DecisionHandle, DecisionMeta, Handle, ReadError, TenantId};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use crate::error::{DecideError, Problem};
 use crate::json::Json;
@@ -18,8 +22,8 @@ use crate::prompt::tokens::off_thread;
 use crate::prompt::{Prompter, StatePrefix};
 use crate::question::answer::{Answer, Cost};
 use crate::question::{Decision, Samples};
-use crate::readout::LabelReading;
 use asked::Asked;
+use round::Round;
 use tally::Tally;
 
 /// Limits of a decision that the server sets.
@@ -35,6 +39,8 @@ pub struct Limits {
     pub samples_max: u32,
     /// Longest prompt in tokens.
     pub context_tokens: u32,
+    /// Longest suffix that is read in one piece; a longer one is read in chunks, like a state.
+    pub suffix_tokens: u32,
 }
 
 /// Makes decisions: the model's prompts, the actors, and the limits.
@@ -43,6 +49,8 @@ pub struct Decider {
     prompter: Arc<Prompter>,
     actors: Handle,
     limits: Limits,
+    /// True once the server's time to finish is over: what is still open then ends at once.
+    closing: watch::Sender<bool>,
 }
 
 /// Who asks, and since when.
@@ -68,17 +76,10 @@ pub struct Made {
     pub decision: DecisionHandle,
 }
 
-/// Reads of one round: whose they are, and the reads themselves.
-struct Round {
-    /// Number of reads of each question, in the questions' order.
-    reads: Vec<usize>,
-    specs: Vec<ReadSpec>,
-}
-
 impl Decider {
     /// Joins the parts.
     pub fn new(prompter: Arc<Prompter>, actors: Handle, limits: Limits) -> Self {
-        Self { prompter, actors, limits }
+        Self { prompter, actors, limits, closing: watch::Sender::new(false) }
     }
 
     /// The actors' public face.
@@ -86,14 +87,37 @@ impl Decider {
         &self.actors
     }
 
-    /// The model's prompts.
-    pub fn prompter(&self) -> &Prompter {
-        &self.prompter
+    /// Ends every open decision with [`ReadError::Draining`], now and from now on.
+    pub fn close(&self) {
+        self.closing.send_replace(true);
     }
 
     /// When a request that came at `since` and asked for `timeout` must have ended.
     pub fn deadline(&self, since: Instant, timeout: Option<Duration>) -> Instant {
         since + timeout.unwrap_or(self.limits.timeout).min(self.limits.timeout_max)
+    }
+
+    /// Runs `work` until it is done, the deadline passes or the server closes. Work that is dropped
+    /// cancels what it has queued; a step under way finishes without it.
+    ///
+    /// # Errors
+    /// Those of `work`, [`ReadError::Expired`] and [`ReadError::Draining`].
+    pub async fn in_time<T>(
+        &self,
+        since: Instant,
+        deadline: Instant,
+        work: impl Future<Output = Result<T, DecideError>>,
+    ) -> Result<T, DecideError> {
+        let mut closing = self.closing.subscribe();
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = sleep_until(deadline) => {
+                let waited = deadline.saturating_duration_since(since);
+                Err(ReadError::Expired { waited }.into())
+            }
+            _ = closing.wait_for(|closing| *closing) => Err(ReadError::Draining.into()),
+        }
     }
 
     /// Tokenises a state, off the runtime's workers where it is long.
@@ -106,7 +130,7 @@ impl Decider {
         let state = state.clone();
         off_thread(Prompter::state_bytes(&state), move || {
             match prompter.exceeds(&state, tokens_max) {
-                Some(tokens) => Err(too_long(tokens, tokens_max)),
+                Some(tokens) => Err(state_too_long(tokens, tokens_max)),
                 None => Ok(prompter.prefix(&state, &salt)),
             }
         })
@@ -118,84 +142,77 @@ impl Decider {
     /// # Errors
     /// Every variant of [`DecideError`]; nothing stays queued after an error.
     pub async fn decide(&self, asker: Asker, decision: &Decision) -> Result<Made, DecideError> {
-        let deadline = self.deadline(asker.since, decision.timeout);
+        let since = asker.since;
+        let deadline = self.deadline(since, decision.timeout);
+        self.in_time(since, deadline, Box::pin(self.made(asker, decision, deadline))).await
+    }
+
+    async fn made(
+        &self,
+        asker: Asker,
+        decision: &Decision,
+        deadline: Instant,
+    ) -> Result<Made, DecideError> {
         let prefix = self.prefix(&decision.state, asker.salt).await?;
-        let samples =
-            decision.samples.or(self.limits.samples.map(Samples::Count)).unwrap_or(Samples::Auto);
-        let asked = decision
-            .questions
-            .iter()
-            .map(|question| Asked::new(&self.prompter, question, samples, self.limits.samples_max))
-            .collect();
-        let (mut asked, mut round) = self.round(asked).await;
+        let asked = self.asked(decision);
+        let (mut asked, mut round) = Round::render(&self.prompter, asked).await;
+        round.check_lengths(&asked, &prefix.prefix, self.limits.context_tokens)?;
         let lane = decision.lane.unwrap_or_default();
-        let mut session = self.actors.open(DecisionMeta {
-            tenant: asker.tenant,
-            lane,
-            deadline: Some(deadline),
-            prefix: prefix.prefix.clone(),
-            first_reads: round.specs.len(),
-            first_tokens: round.specs.iter().map(|spec| spec.suffix.len() as u64).sum(),
-            suffix_tokens_max: longest(&round.specs),
-        })?;
+        let meta = self.meta(asker.tenant, lane, deadline, prefix.prefix.clone());
+        let mut session = self.actors.open(round.short(&meta, self.limits.suffix_tokens))?;
         let mut tally = Tally::new(lane, prefix.prefix.tokens());
         while !round.specs.is_empty() {
-            let outcomes = session.read(round.specs.clone()).await?;
-            let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, ReadError>>()?;
+            let outcomes = self.read(&mut session, &meta, &round).await?;
             tally.add(&round.specs, &outcomes);
-            absorb(&mut asked, &round, outcomes)?;
-            (asked, round) = self.round(asked).await;
+            round.absorb(&mut asked, outcomes)?;
+            (asked, round) = Round::render(&self.prompter, asked).await;
         }
-        let questions = asked.iter().map(|a| u64::from(self.prompter.question_tokens(&a.question)));
-        let input_tokens = u64::from(prefix.state_tokens) + questions.sum::<u64>();
+        let (asked, question_tokens) = self.question_tokens(asked).await;
+        let input_tokens = u64::from(prefix.state_tokens) + question_tokens;
         let cost = tally.cost(input_tokens, u32::from(prefix.tokenised));
         let answers = asked.into_iter().map(Asked::answer).collect();
         Ok(Made { answers, cost, decision: session })
     }
 
-    /// Renders the next round of all questions, off the workers where they have much text.
-    async fn round(&self, asked: Vec<Asked>) -> (Vec<Asked>, Round) {
+    fn asked(&self, decision: &Decision) -> Vec<Asked> {
+        let samples =
+            decision.samples.or(self.limits.samples.map(Samples::Count)).unwrap_or(Samples::Auto);
+        let begin =
+            |question| Asked::new(&self.prompter, question, samples, self.limits.samples_max);
+        decision.questions.iter().map(begin).collect()
+    }
+
+    fn meta(
+        &self,
+        tenant: TenantId,
+        lane: actors::Lane,
+        deadline: Instant,
+        prefix: actors::Prefix,
+    ) -> DecisionMeta {
+        DecisionMeta {
+            tenant,
+            lane,
+            deadline: Some(deadline),
+            prefix,
+            first_reads: 1,
+            first_tokens: 0,
+            suffix_tokens_max: 1,
+        }
+    }
+
+    /// Tokens of the questions' own texts, for usage.
+    async fn question_tokens(&self, asked: Vec<Asked>) -> (Vec<Asked>, u64) {
         let prompter = Arc::clone(&self.prompter);
-        let bytes = asked.iter().map(Asked::text_bytes).sum();
-        off_thread(bytes, move || {
-            let mut round = Round { reads: Vec::new(), specs: Vec::new() };
-            for Asked { question, reading } in &asked {
-                let wanted = reading.wanted();
-                round.reads.push(wanted.len());
-                round.specs.extend(wanted.iter().map(|shown| prompter.suffix(question, shown)));
-            }
-            (asked, round)
+        off_thread(asked.iter().map(Asked::text_bytes).sum(), move || {
+            let tokens = |asked: &Asked| u64::from(prompter.question_tokens(&asked.question));
+            let sum = asked.iter().map(tokens).sum();
+            (asked, sum)
         })
         .await
     }
 }
 
-/// Gives each question the outcomes of its reads of this round.
-fn absorb(
-    asked: &mut [Asked],
-    round: &Round,
-    outcomes: Vec<ReadOutcome>,
-) -> Result<(), DecideError> {
-    let mut outcomes = outcomes.into_iter();
-    for (asked, reads) in asked.iter_mut().zip(&round.reads).filter(|(_, reads)| **reads > 0) {
-        let readings = outcomes.by_ref().take(*reads).map(|outcome| LabelReading {
-            logprobs: outcome.row.logprobs,
-            log_mass: outcome.row.log_mass,
-            greedy_is_label: outcome.row.greedy_is_label,
-        });
-        let readings = readings.collect();
-        let lost = |_| DecideError::Read(ReadError::Engine(actors::EngineError::NonFinite));
-        asked.reading.absorb(readings).map_err(lost)?;
-    }
-    Ok(())
-}
-
-fn longest(specs: &[ReadSpec]) -> u32 {
-    let longest = specs.iter().map(|spec| spec.suffix.len()).max().unwrap_or(0);
-    u32::try_from(longest).unwrap_or(u32::MAX)
-}
-
-fn too_long(tokens: u32, tokens_max: u32) -> DecideError {
+fn state_too_long(tokens: u32, tokens_max: u32) -> DecideError {
     DecideError::Invalid(vec![Problem {
         path: vec!["state".into()],
         code: "too_long",

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::Parser;
@@ -57,7 +58,10 @@ fn serve(arguments: ServeArgs, home: std::path::PathBuf) -> anyhow::Result<()> {
         .build()
         .context("no runtime")?;
     let stop = signal::stop(&runtime).context("no signal handler")?;
-    Ok(runtime.block_on(start::serve(&config, path, stop))?)
+    let served = runtime.block_on(start::serve(&config, path, stop));
+    // A tokenisation may still run; nobody waits for it.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    Ok(served?)
 }
 
 /// Logs go to standard error, so that standard output is a command's result only.

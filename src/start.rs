@@ -27,6 +27,12 @@ use serving::Serving;
 /// How often old values of the metrics are folded together.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
+/// After the drain: longest time for the last responses to be handed out.
+const LAST_RESPONSES: Duration = Duration::from_secs(2);
+
+/// What the actors may take beyond the drain timeout to report.
+const DRAIN_SLACK: Duration = Duration::from_millis(500);
+
 /// Buckets of the metrics in seconds: fine where a decision spends its time.
 const SECONDS_BUCKETS: [f64; 20] = [
     0.001, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 7.5,
@@ -99,45 +105,37 @@ pub async fn serve(
     let router = crate::http::router(Arc::clone(&serving) as Arc<dyn Service>, http(config)?);
     let local = listener.local_addr().map_err(listen)?;
     tracing::info!("listening on http://{local}");
-    let limits = ServeConfig {
-        connections_max: config.http.connections_max as usize,
-        grace: config.http.drain_timeout + Duration::from_secs(1),
-        ..ServeConfig::default()
-    };
-    stop_in_order(listener, router, limits, &serving, shutdown).await;
+    stop_in_order(config, listener, router, &serving, shutdown).await;
     Ok(())
 }
 
-/// Runs the server loop until `shutdown`, then drains: no new decision is taken, admitted ones end,
-/// and only then are the connections closed.
+/// Runs the server loop until `shutdown`, then drains: no new decision is taken while admitted ones
+/// end, within the drain timeout; what is still open then is refused; only then are the connections
+/// closed. Until then clients and probes get answers, not a closed port.
 async fn stop_in_order(
+    config: &Config,
     listener: TcpListener,
     router: axum::Router,
-    limits: ServeConfig,
     serving: &Arc<Serving>,
     shutdown: impl Future<Output = ()>,
 ) {
-    let actors = serving.decider().actors().clone();
+    let limits = ServeConfig {
+        connections_max: config.http.connections_max as usize,
+        grace: LAST_RESPONSES,
+        ..ServeConfig::default()
+    };
     let drained = async {
         shutdown.await;
         tracing::info!("stopping: no new decisions, finishing what was admitted");
+        let drain = serving.decider().actors().drain();
+        match tokio::time::timeout(config.http.drain_timeout + DRAIN_SLACK, drain).await {
+            Ok(report) => tracing::info!(?report, "drained"),
+            Err(_) => tracing::warn!("the time to finish is over, and a step still runs"),
+        }
+        serving.decider().close();
     };
-    let (began, begun) = tokio::sync::oneshot::channel::<()>();
-    let drain = tokio::spawn(async move {
-        // An error means that the loop ended by itself; draining is right then too.
-        let _ = begun.await;
-        actors.drain().await
-    });
-    let shutdown = async {
-        drained.await;
-        // The receiver lives until the drain is over.
-        let _ = began.send(());
-    };
-    let cut = crate::http::serve::serve(listener, router, limits, shutdown).await;
-    match drain.await {
-        Ok(report) => tracing::info!(?report, cut, "stopped"),
-        Err(error) => tracing::error!(%error, "the drain failed"),
-    }
+    let cut = crate::http::serve::serve(listener, router, limits, drained).await;
+    tracing::info!(cut, "stopped");
 }
 
 fn load(config: &Config, path: Option<&Path>) -> Result<Loaded, StartError> {
@@ -162,6 +160,7 @@ async fn assemble(
         },
         samples_max: config.decision.samples_max,
         context_tokens,
+        suffix_tokens: config.scheduler.step_tokens,
     };
     let mut secret = [0_u8; 32];
     getrandom::fill(&mut secret).map_err(|error| StartError::System(error.to_string()))?;

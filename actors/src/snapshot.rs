@@ -43,7 +43,7 @@ pub struct LoadView {
     pub engine: EngineState,
     /// Generation; raised at each restart of scheduler and cache.
     pub epoch: Epoch,
-    /// When a step last ended, or when the scheduler started.
+    /// When a step last began or ended, or when the scheduler started.
     pub last_progress: Instant,
     /// Reads that wait, by lane in the order of [`Lane::ALL`].
     pub reads_waiting: [usize; 4],

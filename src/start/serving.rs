@@ -1,11 +1,11 @@
 //! The service behind HTTP, over the real parts: decisions, prewarm, health, models and metrics.
 
 use std::fmt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use actors::{EngineState, Lane, PrewarmSpec};
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, TryFutureExt as _};
 use hmac::{Hmac, Mac as _};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::json;
@@ -16,6 +16,10 @@ use crate::error::DecideError;
 use crate::question::Decision;
 use crate::question::answer::Cost;
 use crate::service::{Arrival, Caller, Decided, Health, ModelEntry, Prewarm, Prewarmed, Service};
+
+/// A step that runs longer than this makes the server unready: either the engine is stuck, or steps
+/// are so long that others should be asked.
+const STALL_AFTER: Duration = Duration::from_mins(1);
 
 /// What the served model is, for `/health` and `/v1/models`.
 #[derive(Debug, Clone)]
@@ -103,38 +107,38 @@ impl Serving {
     ) -> Result<Prewarmed, DecideError> {
         let asker = self.asker(&caller, arrival);
         let deadline = self.decider.deadline(asker.since, request.timeout);
-        let prefix = self.decider.prefix(&request.state, asker.salt).await?;
+        let prefix = self.decider.prefix(&request.state, asker.salt);
+        let prefix = self.decider.in_time(asker.since, deadline, prefix).await?;
         let lane = request.lane.unwrap_or(Lane::Batch);
         let began = tokio::time::Instant::now();
-        let outcome = self
-            .decider
-            .actors()
-            .prewarm(PrewarmSpec {
-                tenant: asker.tenant,
-                prefix: prefix.prefix,
-                lane,
-                ttl: None,
-                wait: true,
-                deadline: Some(deadline),
-            })
-            .await?;
+        let warm = self.decider.actors().prewarm(PrewarmSpec {
+            tenant: asker.tenant,
+            prefix: prefix.prefix,
+            lane,
+            ttl: None,
+            wait: true,
+            deadline: Some(deadline),
+        });
+        let warm = warm.map_err(DecideError::from);
+        let outcome = self.decider.in_time(asker.since, deadline, warm).await?;
+        let keeps = self.decider.actors().snapshot().residency.budget > 0;
         let computed = u64::from(outcome.prompt_tokens.saturating_sub(outcome.reused));
         Ok(Prewarmed {
             model: self.served_name().to_owned(),
             prompt_tokens: u64::from(outcome.prompt_tokens),
             reused: computed == 0,
             stored: outcome.stored && computed > 0,
-            tier: if outcome.stored { "memory" } else { "off" },
+            tier: if keeps { "memory" } else { "off" },
             cost: Cost {
                 lane,
                 input_tokens: u64::from(prefix.state_tokens),
                 prompt_tokens: u64::from(outcome.prompt_tokens),
                 computed_tokens: computed,
                 cached_tokens: u64::from(outcome.reused),
-                queue_wait: std::time::Duration::ZERO,
+                queue_wait: Duration::ZERO,
                 state_wait: began.elapsed(),
-                engine_wait: std::time::Duration::ZERO,
-                engine_time: std::time::Duration::ZERO,
+                engine_wait: Duration::ZERO,
+                engine_time: Duration::ZERO,
                 behind_registration: false,
                 state_tokenisations: u32::from(prefix.tokenised),
             },
@@ -148,6 +152,10 @@ impl Serving {
             EngineState::Restarting => (Some("the scheduler is restarting".to_owned()), None),
             EngineState::Ready | EngineState::Busy if snapshot.draining => {
                 (Some("draining".to_owned()), None)
+            }
+            EngineState::Busy if snapshot.load.last_progress.elapsed() > STALL_AFTER => {
+                let seconds = snapshot.load.last_progress.elapsed().as_secs();
+                (Some(format!("the engine has been in one step for {seconds} s")), None)
             }
             EngineState::Ready | EngineState::Busy => (None, None),
         }

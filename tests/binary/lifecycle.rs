@@ -98,3 +98,79 @@ fn loading_takes_little_more_memory_than_what_stays() {
     assert!(stays_kib > 400_000, "the weights of a 135 M model are there: {stays_kib} KiB");
     assert!(peak_kib * 10 <= stays_kib * 13, "{peak_kib} KiB at the start, {stays_kib} KiB after");
 }
+
+#[test]
+fn case_30_a_deadline_holds_while_a_step_runs() {
+    let server = Server::start(&["--engine", "fake", "--fake-fault", "hang@1"]);
+    let mut body = decision("The parcel is late.", "Is it late?");
+    body["timeout_ms"] = json!(300);
+    let reply = server.post("/v1/systemone", &body);
+    assert_eq!((reply.status, &reply.body["detail"]["error_type"]), (504, &json!("timeout")));
+}
+
+#[test]
+fn a_drain_ends_although_a_step_hangs() {
+    let arguments = ["--engine", "fake", "--fake-fault", "hang@1", "--drain-timeout", "1s"];
+    let server = Server::start(&arguments);
+    let base = server.base().to_owned();
+    let body = decision("The parcel is late.", "Is it late?");
+    let client = thread::spawn(move || try_post(&base, "/v1/systemone", &body));
+    while server.get("/health")["details"]["queue"]["reads_in_flight"].as_u64() != Some(1) {
+        thread::yield_now();
+    }
+    server.terminate();
+    let reply = client.join().expect("no panic").expect("an answer");
+    assert_eq!(reply.status, 503, "{reply:?}");
+    assert!(server.wait().success());
+}
+
+#[test]
+fn case_35_while_it_drains_a_server_says_so() {
+    let server = Server::start(&["--engine", "fake", "--fake-step-ms", "1500"]);
+    let base = server.base().to_owned();
+    let body = decision("The parcel is late.", "Is it late?");
+    let client = thread::spawn(move || try_post(&base, "/v1/systemone", &body));
+    while server.get("/health")["details"]["queue"]["reads_in_flight"].as_u64() != Some(1) {
+        thread::yield_now();
+    }
+    server.terminate();
+    let ready = loop {
+        let ready = server.get("/health?ready=1");
+        if ready["ready"] == json!(false) {
+            break ready;
+        }
+    };
+    assert_eq!(ready["reason"], "draining");
+    assert_eq!(server.ask("Another one.", "Is it late?").status, 503);
+    assert_eq!(client.join().expect("no panic").expect("an answer").status, 200);
+    assert!(server.wait().success());
+}
+
+#[test]
+fn long_instructions_run_in_chunks_and_answer_the_same() {
+    let long = "Is the parcel late, and is it the one that was promised for Monday? ".repeat(60);
+    let answer = |arguments: &[&str]| {
+        let server = Server::start(&[&["--engine", "fake"], arguments].concat());
+        let reply = server.ask("The parcel is late.", &long);
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let steps = server.get("/health")["details"]["engine"]["steps"].as_u64();
+        (reply.body["answers"].to_string(), steps.expect("a number"))
+    };
+    let (in_chunks, steps) = answer(&["--step-tokens", "512", "--chunk-tokens", "256"]);
+    let (at_once, one) = answer(&["--step-tokens", "16384"]);
+    assert_eq!(in_chunks, at_once);
+    assert!(steps >= 8 && one <= 2, "{steps} steps, and {one}");
+}
+
+#[test]
+fn a_prompt_that_is_too_long_names_its_question() {
+    let server = Server::start(&["--engine", "fake", "--context", "512"]);
+    let reply = server.post(
+        "/v1/systemone",
+        &json!({ "state": "s", "questions": {
+            "good": { "type": "noul" },
+            "bad": { "type": "noul", "instructions": "word ".repeat(200) } } }),
+    );
+    assert_eq!(reply.status, 422);
+    assert_eq!(reply.body["detail"][0]["loc"], json!(["body", "questions", "bad"]));
+}

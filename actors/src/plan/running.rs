@@ -69,6 +69,7 @@ impl<S: Segment> SchedulerCore<S> {
         }
         let step = Step { id: self.next_step, epoch: self.epoch, chunks, rows };
         self.next_step += 1;
+        self.last_progress = now;
         self.running = Some(Running {
             step: step.id,
             since: now,
