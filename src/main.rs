@@ -23,10 +23,19 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Nothing is left to be done when standard error is closed.
-            let _ = writeln!(io::stderr(), "docket: {error:#}");
+            let _ = writeln!(io::stderr(), "docket: {}", told(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error and its causes; a cause that its effect has already quoted is not said again.
+fn told(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.as_str() {
+        "" => cause,
+        so_far if so_far.contains(&cause) => told,
+        so_far => format!("{so_far}: {cause}"),
+    })
 }
 
 fn run(cli: Cli) -> anyhow::Result<()> {
