@@ -216,7 +216,13 @@ const RULES: [Rule; 3] = [
     Rule {
         name: "qwen2.5-coder",
         architecture: Some(Architecture::Qwen2),
-        profile: Profile { name: "qwen2.5-coder", ..DEFAULT_PROFILE },
+        // Measured on the 1.5 B: docs/BENCHMARKS.md, "Quality".
+        profile: Profile {
+            name: "qwen2.5-coder",
+            layout: &named::KEYS,
+            temperature: PerKind { choice: 0.52, ..UNFITTED },
+            samples: PerKind { noul: 2, choice: 3, score: 2 },
+        },
     },
     Rule {
         name: "smollm2",
