@@ -1,8 +1,9 @@
 """Log-probabilities after prompts, from llama.cpp, through the shared library of the xllamacpp wheel.
 
 Usage: python3 llama_logprobs.py MODEL.gguf PROMPTS.json OUT.json
-PROMPTS.json: a list of prompts, each a list of token ids. OUT.json: for each prompt the natural
-log-probabilities of the whole vocabulary after its last token.
+PROMPTS.json: a list of prompts, each a list of token ids, or an object of "prompt" (token ids) and
+"labels" (token ids). OUT.json: for each prompt the natural log-probabilities after its last token, of
+the whole vocabulary or of its labels; always normalised over the whole vocabulary.
 """
 import ctypes
 import json
@@ -44,6 +45,8 @@ def open_model(lib, path):
     ctypes.memmove(params.bytes, (ctypes.c_uint32 * 3)(*[CONTEXT_TOKENS] * 3), 12)
     context = lib.llama_init_from_model(model, params)
     assert context
+    lib.llama_set_n_threads.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32]
+    lib.llama_set_n_threads(context, os.cpu_count(), os.cpu_count())
     return model, context
 
 
@@ -57,6 +60,13 @@ def logprobs(lib, context, vocab_size, prompt):
     return [each - norm for each in logits]
 
 
+def read(lib, context, vocab_size, entry):
+    if isinstance(entry, list):
+        return logprobs(lib, context, vocab_size, entry)
+    row = logprobs(lib, context, vocab_size, entry["prompt"])
+    return [row[label] for label in entry["labels"]]
+
+
 def main():
     model_path, prompts_path, out_path = sys.argv[1:]
     lib = library()
@@ -64,7 +74,7 @@ def main():
     vocab_size = lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(model))
     with open(prompts_path, encoding="utf-8") as file:
         prompts = json.load(file)
-    rows = [logprobs(lib, context, vocab_size, prompt) for prompt in prompts]
+    rows = [read(lib, context, vocab_size, entry) for entry in prompts]
     with open(out_path, "w", encoding="utf-8") as file:
         json.dump([[round(each, 6) for each in row] for row in rows], file)
 

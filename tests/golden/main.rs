@@ -13,6 +13,8 @@ mod invariance;
 #[cfg(test)]
 mod oracle;
 #[cfg(test)]
+mod real;
+#[cfg(test)]
 mod reference;
 #[cfg(test)]
 mod steps;

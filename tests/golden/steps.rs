@@ -46,7 +46,7 @@ pub(crate) fn ask<E: Engine>(
     let (sender, receiver) = mpsc::channel();
     let step = Step { id: 1, epoch: 1, chunks, rows };
     engine.submit(step, Completion::new(move |outcome| sender.send(outcome).unwrap()));
-    receiver.recv_timeout(Duration::from_mins(2)).expect("the engine answers")
+    receiver.recv_timeout(Duration::from_mins(10)).expect("the engine answers")
 }
 
 /// Reads one prompt by itself, all of it as suffix.
