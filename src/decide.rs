@@ -158,7 +158,15 @@ impl Decider {
         let (mut asked, mut round) = Round::render(&self.prompter, asked).await;
         round.check_lengths(&asked, &prefix.prefix, self.limits.context_tokens)?;
         let lane = decision.lane.unwrap_or_default();
-        let meta = self.meta(asker.tenant, lane, deadline, prefix.prefix.clone());
+        let meta = DecisionMeta {
+            tenant: asker.tenant,
+            lane,
+            deadline: Some(deadline),
+            prefix: prefix.prefix.clone(),
+            first_reads: 1,
+            first_tokens: 0,
+            suffix_tokens_max: 1,
+        };
         let mut session = self.actors.open(round.short(&meta, self.limits.suffix_tokens))?;
         let mut tally = Tally::new(lane, prefix.prefix.tokens());
         while !round.specs.is_empty() {
@@ -180,24 +188,6 @@ impl Decider {
         let begin =
             |question| Asked::new(&self.prompter, question, samples, self.limits.samples_max);
         decision.questions.iter().map(begin).collect()
-    }
-
-    fn meta(
-        &self,
-        tenant: TenantId,
-        lane: actors::Lane,
-        deadline: Instant,
-        prefix: actors::Prefix,
-    ) -> DecisionMeta {
-        DecisionMeta {
-            tenant,
-            lane,
-            deadline: Some(deadline),
-            prefix,
-            first_reads: 1,
-            first_tokens: 0,
-            suffix_tokens_max: 1,
-        }
     }
 
     /// Tokens of the questions' own texts, for usage.

@@ -128,9 +128,11 @@ async fn stop_in_order(
         shutdown.await;
         tracing::info!("stopping: no new decisions, finishing what was admitted");
         let drain = serving.decider().actors().drain();
-        match tokio::time::timeout(config.http.drain_timeout + DRAIN_SLACK, drain).await {
-            Ok(report) => tracing::info!(?report, "drained"),
-            Err(_) => tracing::warn!("the time to finish is over, and a step still runs"),
+        let limit = config.http.drain_timeout + DRAIN_SLACK;
+        if let Ok(report) = tokio::time::timeout(limit, drain).await {
+            tracing::info!(?report, "drained");
+        } else {
+            tracing::warn!("the time to finish is over, and a step still runs");
         }
         serving.decider().close();
     };

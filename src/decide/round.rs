@@ -66,9 +66,10 @@ impl Round {
                 continue;
             }
             let is_state = state >= tokens_max as usize;
-            let path = match is_state {
-                true => vec!["state".into()],
-                false => vec!["questions".into(), asked.question.id.as_str().into()],
+            let path = if is_state {
+                vec!["state".into()]
+            } else {
+                vec!["questions".into(), asked.question.id.as_str().into()]
             };
             let total = state + question;
             problems.push(Problem {
