@@ -46,7 +46,7 @@ def open_model(lib, path):
     context = lib.llama_init_from_model(model, params)
     assert context
     lib.llama_set_n_threads.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32]
-    lib.llama_set_n_threads(context, os.cpu_count(), os.cpu_count())
+    lib.llama_set_n_threads(context, *[len(os.sched_getaffinity(0))] * 2)
     return model, context
 
 

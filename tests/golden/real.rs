@@ -24,9 +24,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::steps::{ask, chunk, options};
 
-/// Median and largest difference on the same weights as F32: several times what was measured.
-const F32_MEDIAN: f64 = 0.003;
-const F32_MAX: f64 = 0.02;
+/// Median and largest difference on the same weights as F32, nearly twice what was measured
+/// (README.md). A rope base that is 1 % off moves the smaller model's median further.
+const F32_MEDIAN: f64 = 0.002;
+const F32_MAX: f64 = 0.015;
 /// Median and largest difference on the file as shipped (issue 2). Where llama.cpp's rounding of
 /// activations alone moves the median further, that takes the median's place.
 const SHIPPED_MEDIAN: f64 = 0.05;
