@@ -86,8 +86,8 @@ fn salt(value: &str) -> Result<String, RequestFault> {
 
 /// Adds what a decision or prewarm cost. `total` is from the request's first byte to now.
 ///
-/// Source of the times' meaning: docs/OPERATIONS.md, "What a request waited for". The engine wait is part of
-/// `x-docket-queue-ms` and has its own entry in `Server-Timing`.
+/// Source of the times' meaning: docs/OPERATIONS.md, "What a request waited for". The engine wait is
+/// part of `x-docket-queue-ms` and has its own entry in `Server-Timing`.
 pub(super) fn add_cost(headers: &mut HeaderMap, cost: &Cost, total: Duration) {
     let queue = cost.queue_wait + cost.engine_wait;
     let spent = queue + cost.state_wait + cost.engine_time;
