@@ -130,14 +130,22 @@ async fn stop_in_order(
         let drain = serving.decider().actors().drain();
         let limit = config.http.drain_timeout + DRAIN_SLACK;
         if let Ok(report) = tokio::time::timeout(limit, drain).await {
-            tracing::info!(?report, "drained");
+            tracing::info!(
+                "drained in {:.1?}: {} reads answered, {} refused",
+                report.elapsed,
+                report.finished,
+                report.failed
+            );
         } else {
             tracing::warn!("the time to finish is over, and a step still runs");
         }
         serving.decider().close();
     };
     let cut = crate::http::serve::serve(listener, router, limits, drained).await;
-    tracing::info!(cut, "stopped");
+    if cut > 0 {
+        tracing::warn!("{cut} connections were cut, their requests had not ended in time");
+    }
+    tracing::info!("stopped");
 }
 
 fn load(config: &Config, path: Option<&Path>) -> Result<Loaded, StartError> {

@@ -46,6 +46,7 @@ pub fn describe() {
             MetricKind::Histogram => describe_histogram!(name, description),
         }
     }
+    actors::observe::start();
 }
 
 /// Names of all metrics that the server has.

@@ -59,6 +59,44 @@ pub const METRICS: &[(&str, &str, &str)] = &[
     ("docket_engine_epoch", "gauge", "Generation; raised at each restart of the actors"),
 ];
 
+/// Every counter with all values of its label, so that each is there from the start, at 0: a rate
+/// over a counter that appears with its first event misses that event.
+const COUNTERS: &[(&str, &str, &[&str])] = &[
+    (
+        "docket_admission_rejections_total",
+        "reason",
+        &["queue_full", "tokens", "too_long", "draining", "engine", "restarting"],
+    ),
+    (
+        "docket_reads_total",
+        "outcome",
+        &["done", "rejected", "failed", "expired", "cancelled", "draining", "unavailable"],
+    ),
+    ("docket_computed_tokens_total", "", &[]),
+    ("docket_cached_tokens_total", "", &[]),
+    ("docket_state_duplicate_prefill_tokens_total", "", &[]),
+    ("docket_evictions_total", "reason", &["room", "released", "overflow"]),
+    ("docket_registrations_total", "result", &["registered", "dropped", "failed"]),
+    (
+        "docket_prewarms_total",
+        "result",
+        &["pending", "stored", "not_stored", "rejected", "expired", "failed", "unavailable"],
+    ),
+    ("docket_engine_failures_total", "", &[]),
+];
+
+/// Shows all counters at 0; called once, when the recorder is there.
+pub fn start() {
+    for (name, label, values) in COUNTERS {
+        for value in *values {
+            counter!(*name, *label => *value).increment(0);
+        }
+        if values.is_empty() {
+            counter!(*name).increment(0);
+        }
+    }
+}
+
 /// A decision or prewarm was refused.
 pub(crate) fn refused(error: &ReadError) {
     let reason = match error {
@@ -200,6 +238,17 @@ mod tests {
         let emitted: BTreeSet<_> =
             emitted().into_iter().filter(|name| name.starts_with("docket_")).collect();
         assert_eq!(emitted, listed);
+    }
+
+    #[test]
+    fn every_counter_starts_at_zero() {
+        let counters: BTreeSet<_> = METRICS
+            .iter()
+            .filter(|(_, kind, _)| *kind == "counter")
+            .map(|(name, ..)| *name)
+            .collect();
+        let started: BTreeSet<_> = super::COUNTERS.iter().map(|(name, ..)| *name).collect();
+        assert_eq!(started, counters);
     }
 
     #[test]

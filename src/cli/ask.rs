@@ -37,7 +37,7 @@ pub struct AskArgs {
     pub key: Option<String>,
 
     /// Longest time to wait for the answer
-    #[arg(long, env = "DOCKET_TIMEOUT", default_value = "600s", value_parser = parse_duration)]
+    #[arg(long, env = "DOCKET_ASK_TIMEOUT", default_value = "600s", value_parser = parse_duration)]
     pub timeout: Duration,
 
     /// Print the response as it came

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -24,9 +24,23 @@ pub(super) async fn decide(
     path: PathDialect,
     request: Request,
 ) -> Response {
+    in_dialect(&app, path.as_ref(), request, answer).await
+}
+
+/// Answers in the dialect that the request speaks; failures too, or in the server's if it names
+/// none that is known.
+pub(super) async fn in_dialect<F>(
+    app: &App,
+    path: Option<&Path<String>>,
+    request: Request,
+    answer: F,
+) -> Response
+where
+    F: AsyncFnOnce(&App, Dialect, &Parts, Body) -> Result<Response, Fault>,
+{
     let (parts, body) = request.into_parts();
-    match app.dialect(path.as_ref().map(|path| path.0.as_str()), &parts.headers) {
-        Ok(dialect) => answer(&app, dialect, &parts, body)
+    match app.dialect(path.map(|path| path.0.as_str()), &parts.headers) {
+        Ok(dialect) => answer(app, dialect, &parts, body)
             .await
             .unwrap_or_else(|fault| respond::refuse(dialect, &fault)),
         Err(fault) => respond::refuse(app.config.dialect, &fault),

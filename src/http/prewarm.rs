@@ -13,7 +13,7 @@ use crate::dialect::Dialect;
 use crate::dialect::problem::Fault;
 use crate::error::DecideError;
 
-use super::decide::{caller, sender};
+use super::decide::{caller, in_dialect, sender};
 use super::headers::{self, Wishes};
 use super::{App, PathDialect, respond};
 
@@ -24,13 +24,7 @@ pub(super) async fn prewarm(
     path: PathDialect,
     request: Request,
 ) -> Response {
-    let (parts, body) = request.into_parts();
-    match app.dialect(path.as_ref().map(|path| path.0.as_str()), &parts.headers) {
-        Ok(dialect) => answer(&app, dialect, &parts, body)
-            .await
-            .unwrap_or_else(|fault| respond::refuse(dialect, &fault)),
-        Err(fault) => respond::refuse(app.config.dialect, &fault),
-    }
+    in_dialect(&app, path.as_ref(), request, answer).await
 }
 
 async fn answer(app: &App, dialect: Dialect, parts: &Parts, body: Body) -> Result<Response, Fault> {

@@ -145,19 +145,36 @@ impl Serving {
         })
     }
 
-    fn engine_problem(&self) -> (Option<String>, Option<String>) {
+    fn engine_problem(&self) -> Problem {
         let snapshot = self.decider.actors().snapshot();
-        match snapshot.load.engine {
-            EngineState::Dead(reason) => (Some(format!("engine dead: {reason}")), Some(reason)),
-            EngineState::Restarting => (Some("the scheduler is restarting".to_owned()), None),
-            EngineState::Ready | EngineState::Busy if snapshot.draining => {
-                (Some("draining".to_owned()), None)
+        let load = &snapshot.load;
+        Problem::of(&load.engine, snapshot.draining, load.last_progress.elapsed())
+    }
+}
+
+/// Why the server should not be asked now.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Problem {
+    /// Why it is not ready, if it is not.
+    unready: Option<String>,
+    /// Why it never will be again, if so.
+    dead: Option<String>,
+}
+
+impl Problem {
+    /// * `idle`: time since the engine last finished something.
+    fn of(engine: &EngineState, draining: bool, idle: Duration) -> Self {
+        let unready = |reason: String| Self { unready: Some(reason), dead: None };
+        match engine {
+            EngineState::Dead(reason) => {
+                Self { dead: Some(reason.clone()), ..unready(format!("engine dead: {reason}")) }
             }
-            EngineState::Busy if snapshot.load.last_progress.elapsed() > STALL_AFTER => {
-                let seconds = snapshot.load.last_progress.elapsed().as_secs();
-                (Some(format!("the engine has been in one step for {seconds} s")), None)
+            EngineState::Restarting => unready("the scheduler is restarting".to_owned()),
+            EngineState::Ready | EngineState::Busy if draining => unready("draining".to_owned()),
+            EngineState::Busy if idle > STALL_AFTER => {
+                unready(format!("the engine has been in one step for {} s", idle.as_secs()))
             }
-            EngineState::Ready | EngineState::Busy => (None, None),
+            EngineState::Ready | EngineState::Busy => Self::default(),
         }
     }
 }
@@ -195,7 +212,7 @@ impl Service for Serving {
     }
 
     fn health(&self) -> Health {
-        let (reason, dead) = self.engine_problem();
+        let Problem { unready: reason, dead } = self.engine_problem();
         let snapshot = self.decider.actors().snapshot();
         let load = &snapshot.load;
         let mut waiting = serde_json::Map::new();
@@ -255,4 +272,29 @@ fn aliases(snapshot: &actors::Snapshot) -> String {
     gauge("num_requests_waiting", load.waiting() as f64)
         + &gauge("num_requests_running", load.reads_in_flight as f64)
         + &gauge("kv_cache_usage_perc", share.min(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_over_a_minute_makes_the_server_unready_and_not_dead() {
+        let of = |engine: &EngineState, seconds| {
+            Problem::of(engine, false, Duration::from_secs(seconds))
+        };
+        let stuck = of(&EngineState::Busy, 61);
+        assert!(stuck.unready.is_some_and(|reason| reason.contains("61 s")));
+        assert_eq!(stuck.dead, None);
+        assert_eq!(of(&EngineState::Busy, 60), Problem::default());
+        assert_eq!(of(&EngineState::Ready, 3600), Problem::default(), "an idle engine is ready");
+    }
+
+    #[test]
+    fn draining_and_death_are_told_apart() {
+        let draining = Problem::of(&EngineState::Busy, true, Duration::from_hours(1));
+        assert_eq!(draining, Problem { unready: Some("draining".to_owned()), dead: None });
+        let dead = Problem::of(&EngineState::Dead("oom".to_owned()), true, Duration::ZERO);
+        assert_eq!(dead.dead.as_deref(), Some("oom"));
+    }
 }

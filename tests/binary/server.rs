@@ -86,7 +86,7 @@ impl Server {
         let required = std::env::var_os("DOCKET_TEST_REQUIRE_MODEL").unwrap_or_default();
         let required = required.to_string_lossy();
         assert!(required.split(',').all(|name| name != "smollm2:135m"), "smollm2:135m is required");
-        println!("skipped: no model");
+        say_skipped("no model smollm2:135m");
         None
     }
 
@@ -160,4 +160,11 @@ pub(crate) fn try_post(base: &str, route: &str, body: &Value) -> Result<Reply, u
 
 fn agent() -> ureq::Agent {
     ureq::Agent::config_builder().http_status_as_error(false).build().into()
+}
+
+/// Says why a test did not run, past the capture of a passing test's output.
+fn say_skipped(why: &str) {
+    use std::io::Write as _;
+
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }

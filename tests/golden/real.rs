@@ -108,7 +108,7 @@ impl Model {
         let found = Store::new(&home).find(&slug, Thoroughness::Quick).unwrap();
         assert!(found.is_some() || !self.is_required(), "{} is required, but absent", self.name);
         if found.is_none() {
-            println!("skipped: no model {}", self.name);
+            say_skipped(&format!("no model {}", self.name));
         }
         found
     }
@@ -241,7 +241,7 @@ fn the_default_model_agrees_with_llama_cpp_where_required() {
     if QWEN.is_required() {
         agrees_with_llama_cpp(&QWEN);
     } else {
-        println!("skipped: {} is not in DOCKET_TEST_REQUIRE_MODEL", QWEN.name);
+        say_skipped(&format!("{} is not in DOCKET_TEST_REQUIRE_MODEL", QWEN.name));
     }
 }
 
@@ -256,4 +256,11 @@ fn the_prompts_are_written_where_asked() {
         let path = PathBuf::from(&folder).join(format!("{}-prompts.json", model.file));
         std::fs::write(path, serde_json::to_string(&reads).unwrap()).unwrap();
     }
+}
+
+/// Says why a test did not run, past the capture of a passing test's output.
+fn say_skipped(why: &str) {
+    use std::io::Write as _;
+
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }

@@ -27,7 +27,7 @@ impl Vocabulary {
             let required = variable("DOCKET_TEST_REQUIRE_MODEL").unwrap_or_default();
             let is_required = required.split(',').any(|name| name == self.name);
             assert!(!is_required, "{} is required, but {} is not there", self.name, self.file);
-            println!("skipped: no {} in the model folder", self.file);
+            say_skipped(&format!("no {} in the model folder", self.file));
             return None;
         };
         // A whole model is opened as one; the vocabulary files have no tensors.
@@ -67,4 +67,11 @@ fn find(folder: &Path, file: &str, depth: usize) -> Option<PathBuf> {
 #[expect(clippy::disallowed_methods, reason = "tests may read where the models are")]
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// Says why a test did not run, past the capture of a passing test's output.
+fn say_skipped(why: &str) {
+    use std::io::Write as _;
+
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }

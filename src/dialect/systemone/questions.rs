@@ -191,7 +191,7 @@ fn check_count(what: &str, count: usize, count_min: usize, findings: &mut Findin
         return Some(());
     }
     let code = if count < count_min { "too_few" } else { "too_many" };
-    let message = format!("criteria has {count} {what}, expected {count_min} to {OPTIONS_MAX}");
+    let message = format!("criteria has {count} of {count_min} to {OPTIONS_MAX} {what}");
     findings.fault(vec!["criteria".into()], code, message);
     None
 }

@@ -17,8 +17,10 @@ use crate::prompt::tokens::model::ModelTokenizer;
 
 /// A model on our own engine.
 pub(super) fn cpu(config: &Config, path: &Path) -> Result<Loaded, StartError> {
+    tracing::info!("opening {}", path.display());
     let ModelFiles { config: decoder, tokenizer, prompt, tensors, fingerprint, .. } =
         files::open(path)?;
+    tracing::info!("loading weights: {} layers", decoder.layers);
     let parts = PromptFiles { tokenizer, prompt, fingerprint };
     let prompter = prompter(config, path, &parts, Some(decoder.architecture))?;
     let context_tokens = context(config, u32::try_from(decoder.context).unwrap_or(u32::MAX))?;
