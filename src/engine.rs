@@ -17,7 +17,7 @@ use actors::{Caps, Completion, Engine, EngineError, Step};
 
 use crate::files::{DecoderConfig, TensorSource};
 
-use kernels::Level;
+use kernels::{Level, Precision};
 pub use model::LoadError;
 use model::{Decoder, Scratch};
 pub use reference::ReferenceEngine;
@@ -38,6 +38,8 @@ pub struct EngineOptions {
     /// Reads only the labels' rows of the output matrix: no label mass, and the log-probabilities
     /// are relative to the labels (`--readout rows`).
     pub readout_rows_only: bool,
+    /// What matrix products are computed in, and keys and values stored as.
+    pub precision: Precision,
     /// Instruction set of the kernels; the CPU's best where absent.
     pub level: Option<Level>,
 }
@@ -50,6 +52,7 @@ impl Default for EngineOptions {
             step_tokens_max: 2048,
             rows_max: 256,
             readout_rows_only: false,
+            precision: Precision::F32,
             level: None,
         }
     }
@@ -98,7 +101,7 @@ impl CpuEngine {
         };
         let features = decoder.level().name();
         let limits = caps.clone();
-        let mut scratch = Scratch::default();
+        let mut scratch = Scratch::new(options.precision);
         let thread = EngineThread::spawn(move |step| {
             check_size(step, &limits)?;
             decoder.run(step, limits.context_tokens as usize, &mut scratch)

@@ -10,15 +10,19 @@ mod attend;
 mod exponential;
 mod matrix;
 mod normalize;
+mod operand;
 mod portable;
+mod precision;
 mod product;
 mod vocabulary;
 
 pub use activate::activate;
 pub use attend::{Block, QueryRows, attend};
-pub use matrix::{Panels, Product, Strips, write_lane};
+pub use matrix::{Product, write_lane};
 pub use normalize::{inverse_rms, normalize};
+pub use operand::{Operand, Weights};
 pub use portable::Level;
+pub use precision::Precision;
 pub use product::{multiply, multiply_panel};
 pub use vocabulary::{ColumnSums, sum_columns};
 

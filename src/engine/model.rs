@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 use crate::files::DecoderConfig;
 
-use super::kernels::{Level, Panels, Product, Strips};
+use super::kernels::{Level, Operand, Precision, Product};
 use super::pack::{ItemKind, Pack, PackLimits};
 use super::segment::{CpuSegment, PageShape, Pages};
 use attention::{Attention, AttentionScratch};
@@ -30,6 +30,7 @@ use rope::{Angles, Rope};
 #[derive(Debug)]
 pub(super) struct Decoder {
     config: DecoderConfig,
+    precision: Precision,
     level: Level,
     pool: rayon::ThreadPool,
     /// Row-major `[vocab, hidden]`; absent where the head's columns are the embedding.
@@ -53,14 +54,27 @@ struct Layer {
 }
 
 /// Buffers of a step, kept from one to the next.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Scratch {
     /// The residual stream: `[tokens, hidden]`.
     stream: Vec<f32>,
-    left: Strips,
+    left: Operand,
     out: Product,
     attention: AttentionScratch,
     mlp: MlpScratch,
+}
+
+impl Scratch {
+    /// Empty ones for products of this precision.
+    pub(super) fn new(precision: Precision) -> Self {
+        Self {
+            stream: Vec::new(),
+            left: Operand::new(precision),
+            out: Product::default(),
+            attention: AttentionScratch::default(),
+            mlp: MlpScratch::new(precision),
+        }
+    }
 }
 
 /// Cosines and sines of a step's positions, for both kinds of layers.
@@ -201,6 +215,6 @@ impl Decoder {
                     .copy_from_slice(&stream[last * hidden..][..hidden]);
             }
         }
-        self.head.read(self.level, &step.rows, &mut last_states)
+        self.head.read(self.level, self.precision, &step.rows, &mut last_states)
     }
 }

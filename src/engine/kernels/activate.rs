@@ -1,4 +1,4 @@
-//! The MLP's gate: `activation(gate) * up`, written as the left operand of the next product.
+//! The MLP's gate: `activation(gate) * up`, row by row for the next product.
 
 #![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
 
@@ -6,62 +6,55 @@ use crate::files::Activation;
 
 use super::exponential::exp;
 use super::portable::{Isa, Job, Level, mul_add};
-use super::{PANEL_COLUMNS, Product, STRIP_ROWS, write_lane};
+use super::{PANEL_COLUMNS, Product};
 
 /// sqrt(2 / pi) and the cube's factor of gelu's tanh form.
 const GELU: (f32, f32) = (0.797_884_6, 0.044_715);
 
-/// Fills one strip, `[depth][STRIP_ROWS]`, with `activation(gate) * up` of rows from `first`.
+/// Fills `out`, row-major `[rows, width]`, with `activation(gate) * up` of rows from `first`.
 ///
 /// * `gate_up`: the gate's panels, then as many panels of up.
-/// * `rows`: rows of the product; what lies past them becomes zero.
 pub fn activate(
     level: Level,
     activation: Activation,
-    gate_up: &Product,
-    rows: std::ops::Range<usize>,
-    strip: &mut [f32],
+    (gate_up, first): (&Product, usize),
+    width: usize,
+    out: &mut [f32],
 ) {
-    level.run(ActivateJob { activation, gate_up, rows, strip });
+    level.run(ActivateJob { activation, gate_up, first, width, out });
 }
 
 struct ActivateJob<'a> {
     activation: Activation,
     gate_up: &'a Product,
-    rows: std::ops::Range<usize>,
-    strip: &'a mut [f32],
+    first: usize,
+    width: usize,
+    out: &'a mut [f32],
 }
 
 impl Job for ActivateJob<'_> {
     #[inline(always)]
     fn run<I: Isa>(self) {
         match self.activation {
-            Activation::Silu => fill(silu::<I>, self.gate_up, self.rows, self.strip),
-            Activation::GeluTanh => fill(gelu::<I>, self.gate_up, self.rows, self.strip),
+            Activation::Silu => self.fill(silu::<I>),
+            Activation::GeluTanh => self.fill(gelu::<I>),
         }
     }
 }
 
-#[inline(always)]
-fn fill(
-    activation: impl Fn(f32) -> f32,
-    gate_up: &Product,
-    rows: std::ops::Range<usize>,
-    strip: &mut [f32],
-) {
-    if rows.len() < STRIP_ROWS {
-        strip.fill(0.0);
-    }
-    let panels = (strip.len() / STRIP_ROWS).div_ceil(PANEL_COLUMNS);
-    let columns = strip.chunks_mut(PANEL_COLUMNS * STRIP_ROWS);
-    for (panel, columns) in columns.enumerate() {
-        for (lane, row) in rows.clone().enumerate() {
-            let mut product = [0.0; PANEL_COLUMNS];
-            let pairs = gate_up.lanes(panel, row).iter().zip(gate_up.lanes(panels + panel, row));
-            for (product, (gate, up)) in product.iter_mut().zip(pairs) {
-                *product = activation(*gate) * up;
+impl ActivateJob<'_> {
+    #[inline(always)]
+    fn fill(self, activation: impl Fn(f32) -> f32) {
+        let Self { gate_up, first, width, out, .. } = self;
+        let panels = width.div_ceil(PANEL_COLUMNS);
+        for (row, out) in (first..).zip(out.chunks_exact_mut(width)) {
+            for (panel, out) in out.chunks_mut(PANEL_COLUMNS).enumerate() {
+                let pairs =
+                    gate_up.lanes(panel, row).iter().zip(gate_up.lanes(panels + panel, row));
+                for (out, (gate, up)) in out.iter_mut().zip(pairs) {
+                    *out = activation(*gate) * up;
+                }
             }
-            write_lane(columns, lane, product.into_iter());
         }
     }
 }

@@ -18,35 +18,30 @@ pub struct Strips {
 }
 
 impl Strips {
-    /// Takes this shape, reusing memory. What the strips hold is then undefined except that rows
-    /// past the last must be written as zeros by whoever fills them.
-    pub fn reshape(&mut self, rows: usize, depth: usize) {
+    /// Takes this shape, reusing memory; what the strips hold is then undefined.
+    pub(super) fn reshape(&mut self, rows: usize, depth: usize) {
         self.rows = rows;
         self.depth = depth;
         self.values.resize(rows.div_ceil(STRIP_ROWS) * STRIP_ROWS * depth, 0.0);
     }
 
-    /// Packs a row-major `[rows, depth]` matrix.
-    pub fn pack(&mut self, matrix: &[f32], depth: usize) {
-        self.reshape(matrix.len() / depth, depth);
-        self.par_strips().for_each(|(first, strip)| {
-            let rows = matrix.chunks_exact(depth).skip(first).take(STRIP_ROWS);
-            if rows.len() < STRIP_ROWS {
-                strip.fill(0.0);
-            }
-            for (lane, row) in rows.enumerate() {
-                write_lane(strip, lane, row.iter().copied());
-            }
-        });
+    /// Fills one strip from row-major rows, at most [`STRIP_ROWS`] of them; missing ones are zeros.
+    pub(super) fn fill(rows: &[f32], depth: usize, strip: &mut [f32]) {
+        if rows.len() < STRIP_ROWS * depth {
+            strip.fill(0.0);
+        }
+        for (lane, row) in rows.chunks_exact(depth).enumerate() {
+            write_lane(strip, lane, row.iter().copied());
+        }
     }
 
     /// Rows that mean something.
-    pub fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
     /// Length of a row.
-    pub fn depth(&self) -> usize {
+    pub(super) fn depth(&self) -> usize {
         self.depth
     }
 
@@ -57,7 +52,9 @@ impl Strips {
     }
 
     /// All strips in parallel, each with the number of its first row.
-    pub fn par_strips(&mut self) -> impl IndexedParallelIterator<Item = (usize, &mut [f32])> {
+    pub(super) fn par_strips(
+        &mut self,
+    ) -> impl IndexedParallelIterator<Item = (usize, &mut [f32])> {
         let strips = self.values.par_chunks_exact_mut(self.depth * STRIP_ROWS);
         strips.enumerate().map(|(index, strip)| (index * STRIP_ROWS, strip))
     }

@@ -3,7 +3,6 @@
 #![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
 
 use super::portable::{Isa, Job, Level, mul_add};
-use super::{STRIP_ROWS, write_lane};
 
 /// Sums that a row's squares go to in turn; then they are added up in a fixed order.
 const LANES: usize = 16;
@@ -15,20 +14,15 @@ pub fn inverse_rms(level: Level, row: &[f32], eps: f32) -> f32 {
     1.0 / (squares / row.len() as f32 + eps).sqrt()
 }
 
-/// Norms the row-major `[rows, width]` matrix `rows` (at most [`STRIP_ROWS`] of them) into a strip,
-/// `[width][STRIP_ROWS]`; missing rows become zeros.
+/// Norms the row-major `[rows, width]` matrix `rows` into `out`.
 ///
 /// * `weight`: `[width]`.
-pub fn normalize(level: Level, rows: &[f32], weight: &[f32], eps: f32, strip: &mut [f32]) {
+pub fn normalize(level: Level, rows: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
     let width = weight.len();
-    let mut scales = [0.0; STRIP_ROWS];
-    for (scale, row) in scales.iter_mut().zip(rows.chunks_exact(width)) {
-        *scale = inverse_rms(level, row, eps);
+    for (row, out) in rows.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
+        let scale = inverse_rms(level, row, eps);
+        level.run(ScaleJob { row, weight, scale, out });
     }
-    if rows.len() < STRIP_ROWS * width {
-        strip.fill(0.0);
-    }
-    level.run(ScaleJob { rows, weight, scales, strip });
 }
 
 struct SquaresJob<'a> {
@@ -54,21 +48,17 @@ impl Job for SquaresJob<'_> {
 }
 
 struct ScaleJob<'a> {
-    rows: &'a [f32],
+    row: &'a [f32],
     weight: &'a [f32],
-    scales: [f32; STRIP_ROWS],
-    strip: &'a mut [f32],
+    scale: f32,
+    out: &'a mut [f32],
 }
 
 impl Job for ScaleJob<'_> {
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let width = self.weight.len();
-        for (row, values) in self.rows.chunks_exact(width).take(STRIP_ROWS).enumerate() {
-            let scale = self.scales[row];
-            let normed =
-                values.iter().zip(self.weight).map(|(value, weight)| value * scale * weight);
-            write_lane(self.strip, row, normed);
+        for ((out, value), weight) in self.out.iter_mut().zip(self.row).zip(self.weight) {
+            *out = value * self.scale * weight;
         }
     }
 }
@@ -81,13 +71,12 @@ mod tests {
     fn a_normed_row_has_unit_mean_square() {
         for level in Level::all() {
             let rows: Vec<f32> = (1..=40_u8).map(f32::from).collect();
-            let mut strip = vec![9.0; 20 * STRIP_ROWS];
-            normalize(level, &rows, &[1.0; 20], 0.0, &mut strip);
-            for row in 0..2 {
-                let squares: f32 = (0..20).map(|k| strip[k * STRIP_ROWS + row].powi(2)).sum();
+            let mut normed = vec![9.0; 40];
+            normalize(level, &rows, &[1.0; 20], 0.0, &mut normed);
+            for row in normed.chunks_exact(20) {
+                let squares: f32 = row.iter().map(|value| value.powi(2)).sum();
                 assert!((squares / 20.0 - 1.0).abs() < 1e-6, "{level:?}: {squares}");
             }
-            assert_eq!(strip[2..STRIP_ROWS], [0.0; STRIP_ROWS - 2]);
         }
     }
 }

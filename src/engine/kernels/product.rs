@@ -7,8 +7,10 @@
 
 use rayon::prelude::*;
 
+use super::matrix::{Product, Strips};
+use super::operand::{Operand, Weights};
 use super::portable::{Isa, Job, Left, Out, Right};
-use super::{Level, PANEL_COLUMNS, Panels, Product, STRIP_ROWS, Strips};
+use super::{Level, PANEL_COLUMNS, STRIP_ROWS};
 
 /// Depth that is walked before going to the next strip: a panel's share is 64 KiB, a strip's 24 KiB.
 const DEPTH_BLOCK: usize = 512;
@@ -16,14 +18,16 @@ const DEPTH_BLOCK: usize = 512;
 /// `out = left x right + bias`, for rows of `left` and columns of `right`.
 ///
 /// * `bias`: `[columns, padded to panels]`; the sums start from it.
+///
+/// # Panics
+/// When the operands differ in precision or depth.
 pub fn multiply(
     level: Level,
-    left: &Strips,
-    right: &Panels,
+    left: &Operand,
+    right: &Weights,
     bias: Option<&[f32]>,
     out: &mut Product,
 ) {
-    assert_eq!(left.depth(), right.depth(), "depths of a product differ");
     out.reshape(left.rows(), right.panels());
     out.par_panels().with_max_len(1).enumerate().for_each(|(panel, out)| {
         let bias = bias.map(|bias| &bias[panel * PANEL_COLUMNS..][..PANEL_COLUMNS]);
@@ -33,8 +37,22 @@ pub fn multiply(
 }
 
 /// Adds the product of `left` and one panel to `out`, `[rows, padded to strips][PANEL_COLUMNS]`.
-pub fn multiply_panel(level: Level, left: &Strips, right: &Panels, panel: usize, out: &mut [f32]) {
-    level.run(PanelJob { left, right: right.panel(panel), out });
+///
+/// # Panics
+/// When the operands differ in precision or depth.
+pub fn multiply_panel(
+    level: Level,
+    left: &Operand,
+    right: &Weights,
+    panel: usize,
+    out: &mut [f32],
+) {
+    assert_eq!(left.depth(), right.depth(), "depths of a product differ");
+    match (left, right) {
+        (Operand::F32(left), Weights::F32(right)) => {
+            level.run(PanelJob { left, right: right.panel(panel), out });
+        }
+    }
 }
 
 fn start(bias: Option<&[f32]>, out: &mut [f32]) {
@@ -87,6 +105,7 @@ impl Left for PackedColumns<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Precision;
     use super::*;
 
     /// Numbers in -1..1 from a fixed sequence.
@@ -113,11 +132,13 @@ mod tests {
         }
 
         fn product(&self, level: Level, left: &[f32]) -> Vec<Vec<f32>> {
-            let mut panels = Panels::zeros(self.columns, self.depth);
-            panels.pack(0, &self.weights);
-            let (mut strips, mut out) = (Strips::default(), Product::default());
-            strips.pack(left, self.depth);
-            multiply(level, &strips, &panels, None, &mut out);
+            let mut weights = Weights::zeros(Precision::F32, self.columns, self.depth);
+            weights.pack(0, &self.weights);
+            let (mut operand, mut out) = (Operand::new(Precision::F32), Product::default());
+            operand.fill(level, (left.len() / self.depth, self.depth), |first, rows| {
+                rows.copy_from_slice(&left[first * self.depth..][..rows.len()]);
+            });
+            multiply(level, &operand, &weights, None, &mut out);
             let read = |row| {
                 let mut values = vec![0.0; self.columns];
                 out.read_row(row, 0, &mut values);

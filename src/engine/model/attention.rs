@@ -11,9 +11,7 @@ use rayon::prelude::*;
 
 use super::norm::Norm;
 use super::rope::Angles;
-use crate::engine::kernels::{
-    self, BLOCK_KEYS, Level, Panels, Product, STRIP_ROWS, Strips, write_lane,
-};
+use crate::engine::kernels::{self, BLOCK_KEYS, Level, Operand, Product, Weights};
 use crate::engine::pack::{Item, ItemKind, Pack};
 use crate::engine::segment::{PageShape, Pages};
 use blocks::{NewKeys, Spans};
@@ -27,12 +25,12 @@ pub(super) struct Attention {
     /// Factor on `q . k`, put into q.
     pub(super) scale: f32,
     /// Columns of q, k and v.
-    pub(super) qkv: Panels,
+    pub(super) qkv: Weights,
     /// `[columns of qkv, padded]`.
     pub(super) qkv_bias: Option<Vec<f32>>,
     pub(super) q_norm: Option<Norm>,
     pub(super) k_norm: Option<Norm>,
-    pub(super) out: Panels,
+    pub(super) out: Weights,
 }
 
 /// What one call is about.
@@ -70,13 +68,13 @@ impl Attention {
         &self,
         call: &Call<'_>,
         made: &mut [Pages],
-        (left, scratch, out): (&mut Strips, &mut AttentionScratch, &mut Product),
+        (left, scratch, out): (&mut Operand, &mut AttentionScratch, &mut Product),
     ) {
         kernels::multiply(call.level, left, &self.qkv, self.qkv_bias.as_deref(), &mut scratch.qkv);
         self.split(call, scratch);
         self.keep(call, scratch, made);
         self.mix(call, scratch, made);
-        self.pack_heads(call.pack.tokens(), &scratch.mixed, left);
+        self.pack_heads(call, &scratch.mixed, left);
         kernels::multiply(call.level, left, &self.out, None, out);
     }
 
@@ -185,19 +183,15 @@ impl Attention {
     }
 
     /// Makes the mixed values of all heads the left operand of the output projection.
-    fn pack_heads(&self, tokens: usize, mixed: &[f32], left: &mut Strips) {
+    fn pack_heads(&self, call: &Call<'_>, mixed: &[f32], left: &mut Operand) {
         let (dim, width, group) = (self.shape.head_dim, self.shape.value_width(), self.group());
-        left.reshape(tokens, self.heads * dim);
-        left.par_strips().for_each(|(first, strip)| {
-            if first + STRIP_ROWS > tokens {
-                strip.fill(0.0);
-            }
-            let rows = first..tokens.min(first + STRIP_ROWS);
-            for (lane, token) in rows.enumerate() {
-                let heads = (0..self.heads).map(|head| (head / group, head % group));
-                let rows = heads.map(|(kv, query)| ((kv * tokens + token) * group + query) * width);
-                let values = rows.flat_map(|first| &mixed[first..first + dim]);
-                write_lane(strip, lane, values.copied());
+        let tokens = call.pack.tokens();
+        left.fill(call.level, (tokens, self.heads * dim), |first, rows| {
+            for (token, row) in (first..).zip(rows.chunks_exact_mut(self.heads * dim)) {
+                for (head, out) in row.chunks_exact_mut(dim).enumerate() {
+                    let from = (head / group * tokens + token) * group + head % group;
+                    out.copy_from_slice(&mixed[from * width..][..dim]);
+                }
             }
         });
     }

@@ -4,11 +4,15 @@
 //! they found is added up in `f64` in ascending order, so the sum is the same at any thread count
 //! (ARCHITECTURE D6 rule 4).
 
+use std::ops::Range;
+
 use actors::{EngineError, Row, RowOutcome};
 use rayon::prelude::*;
 
 use super::norm::Norm;
-use crate::engine::kernels::{self, ColumnSums, Level, PANEL_COLUMNS, Panels, STRIP_ROWS, Strips};
+use crate::engine::kernels::{
+    self, ColumnSums, Level, Operand, PANEL_COLUMNS, Precision, STRIP_ROWS, Weights,
+};
 use crate::engine::narrow;
 use crate::engine::segment::CpuSegment;
 
@@ -20,9 +24,34 @@ const BLOCK_PANELS: usize = 32;
 pub(super) struct Head {
     pub(super) norm: Norm,
     /// One column a token of the vocabulary.
-    pub(super) weights: Panels,
+    pub(super) weights: Weights,
     /// Whether only label rows of the matrix are read: no log-sum-exp, no label mass.
     pub(super) labels_only: bool,
+}
+
+/// Where a label's logit is.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    row: usize,
+    /// Its number among the row's labels.
+    label: usize,
+    token: usize,
+}
+
+/// One label's logit.
+#[derive(Debug, Clone, Copy)]
+struct LabelLogit {
+    row: usize,
+    label: usize,
+    logit: f32,
+}
+
+/// What is kept of one block of the vocabulary.
+#[derive(Debug)]
+struct Block {
+    /// `[rows]`, or empty where only labels are read.
+    sums: Vec<ColumnSums>,
+    labels: Vec<LabelLogit>,
 }
 
 /// What one row's logits are measured against.
@@ -43,6 +72,7 @@ impl Head {
     pub(super) fn read(
         &self,
         level: Level,
+        precision: Precision,
         rows: &[Row<CpuSegment>],
         states: &mut [f32],
     ) -> Vec<Result<RowOutcome, EngineError>> {
@@ -51,65 +81,72 @@ impl Head {
         }
         let hidden = self.weights.depth();
         states.par_chunks_exact_mut(hidden).for_each(|state| self.norm.apply(level, state));
-        let mut left = Strips::default();
-        left.pack(states, hidden);
-        let labels = self.label_logits(level, rows, &left);
-        let scales: Vec<Option<Scale>> = if self.labels_only {
-            rows.iter().map(|_| None).collect()
-        } else {
-            self.scales(level, &left).into_iter().map(Some).collect()
+        let mut left = Operand::new(precision);
+        left.fill(level, (rows.len(), hidden), |first, out| {
+            out.copy_from_slice(&states[first * hidden..][..out.len()]);
+        });
+        let blocks = self.blocks(level, rows, &left);
+        let mut labels: Vec<Vec<f32>> =
+            rows.iter().map(|row| vec![f32::NAN; row.labels.len()]).collect();
+        for found in blocks.iter().flat_map(|block| &block.labels) {
+            labels[found.row][found.label] = found.logit;
+        }
+        let scale = |row: usize| {
+            (!self.labels_only).then(|| Scale::new(blocks.iter().map(|block| block.sums[row])))
         };
-        let parts = rows.iter().zip(labels).zip(scales).zip(states.chunks_exact(hidden));
+        let parts = rows.iter().zip(&labels).zip(states.chunks_exact(hidden)).enumerate();
         parts
-            .map(|(((row, logits), scale), state)| read_row(row, &logits, scale.as_ref(), state))
+            .map(|(at, ((row, logits), state))| read_row(row, logits, scale(at).as_ref(), state))
             .collect()
     }
 
-    /// Logits of each row's labels.
-    fn label_logits(&self, level: Level, rows: &[Row<CpuSegment>], left: &Strips) -> Vec<Vec<f32>> {
-        let mut panels: Vec<usize> =
-            rows.iter().flat_map(|row| row.labels.iter()).map(|id| panel_of(*id)).collect();
-        panels.sort_unstable();
-        panels.dedup();
-        let products: Vec<Vec<f32>> =
-            panels.par_iter().map(|panel| self.logits(level, left, *panel..panel + 1)).collect();
-        let logit = |row: usize, id: u32| {
-            let product = panels.binary_search(&panel_of(id)).map(|found| &products[found]);
-            product.map_or(f32::NAN, |p| p[row * PANEL_COLUMNS + id as usize % PANEL_COLUMNS])
+    /// Reads the blocks of the vocabulary, or only those panels of them that have a label.
+    fn blocks(&self, level: Level, rows: &[Row<CpuSegment>], left: &Operand) -> Vec<Block> {
+        let mut places: Vec<Place> = rows.iter().enumerate().flat_map(places_of).collect();
+        places.sort_unstable_by_key(|place| place.token);
+        let of = |panels: &Range<usize>| {
+            let column = |panel| panel * PANEL_COLUMNS;
+            let first = places.partition_point(|place| place.token < column(panels.start));
+            let last = places.partition_point(|place| place.token < column(panels.end));
+            &places[first..last]
         };
-        let rows = rows.iter().enumerate();
-        rows.map(|(at, row)| row.labels.iter().map(|id| logit(at, *id)).collect()).collect()
+        let panels = self.weights.panels();
+        let size = if self.labels_only { 1 } else { BLOCK_PANELS };
+        let blocks = (0..panels.div_ceil(size)).into_par_iter().with_max_len(1);
+        let blocks = blocks.map(|block| block * size..panels.min((block + 1) * size));
+        if self.labels_only {
+            let used = blocks.filter(|panels| !of(panels).is_empty());
+            return used
+                .map(|panels| self.labels(level, left, panels.clone(), of(&panels)))
+                .collect();
+        }
+        blocks.map(|panels| self.block(level, left, panels.clone(), of(&panels))).collect()
+    }
+
+    /// Sums and labels of a block.
+    fn block(&self, level: Level, left: &Operand, panels: Range<usize>, of: &[Place]) -> Block {
+        let columns = self.weights.columns() - panels.start * PANEL_COLUMNS;
+        let columns = columns.min(panels.len() * PANEL_COLUMNS);
+        let logits = self.logits(level, left, panels.clone());
+        let sum = |row| kernels::sum_columns(level, &logits, left.rows(), row, columns);
+        let labels = find(&logits, left.rows(), panels.start, of);
+        Block { sums: (0..left.rows()).map(sum).collect(), labels }
+    }
+
+    /// Labels of a run of panels, without sums.
+    fn labels(&self, level: Level, left: &Operand, panels: Range<usize>, of: &[Place]) -> Block {
+        let logits = self.logits(level, left, panels.clone());
+        Block { sums: Vec::new(), labels: find(&logits, left.rows(), panels.start, of) }
     }
 
     /// Logits of a run of panels: `[panels][rows, padded to strips][PANEL_COLUMNS]`.
-    fn logits(&self, level: Level, left: &Strips, panels: std::ops::Range<usize>) -> Vec<f32> {
+    fn logits(&self, level: Level, left: &Operand, panels: Range<usize>) -> Vec<f32> {
         let size = left.rows().next_multiple_of(STRIP_ROWS) * PANEL_COLUMNS;
         let mut logits = vec![0.0; panels.len() * size];
         for (panel, out) in panels.zip(logits.chunks_exact_mut(size)) {
             kernels::multiply_panel(level, left, &self.weights, panel, out);
         }
         logits
-    }
-
-    /// Log-sum-exp and argmax over the vocabulary, for each row.
-    fn scales(&self, level: Level, left: &Strips) -> Vec<Scale> {
-        let blocks = self.weights.panels().div_ceil(BLOCK_PANELS);
-        let sums: Vec<Vec<ColumnSums>> = (0..blocks)
-            .into_par_iter()
-            .with_max_len(1)
-            .map(|block| self.block_sums(level, left, block))
-            .collect();
-        let scale = |row| Scale::new(sums.iter().map(|block| block[row]));
-        (0..left.rows()).map(scale).collect()
-    }
-
-    fn block_sums(&self, level: Level, left: &Strips, block: usize) -> Vec<ColumnSums> {
-        let panels = block * BLOCK_PANELS..self.weights.panels().min((block + 1) * BLOCK_PANELS);
-        let columns = self.weights.columns() - panels.start * PANEL_COLUMNS;
-        let columns = columns.min(panels.len() * PANEL_COLUMNS);
-        let logits = self.logits(level, left, panels);
-        let sum = |row| kernels::sum_columns(level, &logits, left.rows(), row, columns);
-        (0..left.rows()).map(sum).collect()
     }
 }
 
@@ -131,8 +168,22 @@ impl Scale {
     }
 }
 
-fn panel_of(id: u32) -> usize {
-    id as usize / PANEL_COLUMNS
+fn places_of<'a>(
+    (row, read): (usize, &'a Row<CpuSegment>),
+) -> impl Iterator<Item = Place> + use<'a> {
+    let labels = read.labels.iter().enumerate();
+    labels.map(move |(label, id)| Place { row, label, token: *id as usize })
+}
+
+/// Takes the logits at `places` out of those of the panels from `first`.
+fn find(logits: &[f32], rows: usize, first: usize, places: &[Place]) -> Vec<LabelLogit> {
+    let rows_padded = rows.next_multiple_of(STRIP_ROWS);
+    let logit = |place: &Place| {
+        let (panel, lane) = (place.token / PANEL_COLUMNS - first, place.token % PANEL_COLUMNS);
+        let logit = logits[(panel * rows_padded + place.row) * PANEL_COLUMNS + lane];
+        LabelLogit { row: place.row, label: place.label, logit }
+    };
+    places.iter().map(logit).collect()
 }
 
 /// Label logits to an outcome. Without a scale the labels are measured against each other.

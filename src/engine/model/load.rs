@@ -5,9 +5,9 @@
 
 use thiserror::Error;
 
-use super::{Decoder, Head, Layer, Level, Mlp, Norm, Panels, Rope};
+use super::{Decoder, Head, Layer, Level, Mlp, Norm, Rope};
 use crate::engine::EngineOptions;
-use crate::engine::kernels::PANEL_COLUMNS;
+use crate::engine::kernels::{PANEL_COLUMNS, Precision, Weights};
 use crate::engine::model::attention::Attention;
 use crate::engine::segment::PageShape;
 use crate::files::{DecoderConfig, FilesError, RopeScaling, TensorSource};
@@ -53,8 +53,14 @@ impl Decoder {
             .thread_name(|index| format!("kernel-{index}"))
             .build()
             .map_err(|error| LoadError::Threads(error.to_string()))?;
-        let loader =
-            &mut Loader { config, tensors, progress, done: 0, total: tensor_count(config) };
+        let loader = &mut Loader {
+            config,
+            precision: options.precision,
+            tensors,
+            progress,
+            done: 0,
+            total: tensor_count(config),
+        };
         // Packing runs on the same threads as the steps will.
         let (embedding, head_weights) = loader.embedding(&pool)?;
         let layers = (0..config.layers).map(|index| loader.layer(&pool, index));
@@ -63,6 +69,7 @@ impl Decoder {
         let labels_only = options.readout_rows_only;
         Ok(Self {
             config: config.clone(),
+            precision: options.precision,
             level: options.level.unwrap_or_else(Level::detect),
             pool,
             embedding,
@@ -84,7 +91,7 @@ impl Decoder {
         let matrices = self.layers.iter().map(|layer| {
             let (attention, mlp) = (&layer.attention, &layer.mlp);
             let panels = [&attention.qkv, &attention.out, &mlp.gate_up, &mlp.down];
-            panels.into_iter().map(Panels::bytes).sum::<u64>()
+            panels.into_iter().map(Weights::bytes).sum::<u64>()
         });
         embedding + self.head.weights.bytes() + matrices.sum::<u64>()
     }
@@ -103,6 +110,7 @@ impl Decoder {
 /// Reads tensors by name, checks their shapes and counts them.
 struct Loader<'a> {
     config: &'a DecoderConfig,
+    precision: Precision,
     tensors: &'a dyn TensorSource,
     progress: &'a mut dyn FnMut(usize, usize),
     done: usize,
@@ -125,10 +133,11 @@ impl Loader<'_> {
     fn embedding(
         &mut self,
         pool: &rayon::ThreadPool,
-    ) -> Result<(Option<Vec<f32>>, Panels), LoadError> {
+    ) -> Result<(Option<Vec<f32>>, Weights), LoadError> {
         let DecoderConfig { vocab, hidden, tied, .. } = *self.config;
+        let precision = self.precision;
         let head = if tied { "model.embed_tokens.weight" } else { "lm_head.weight" };
-        let mut panels = Panels::zeros(vocab, hidden);
+        let mut panels = Weights::zeros(precision, vocab, hidden);
         let weights = self.tensor(head, &[vocab, hidden])?;
         pool.install(|| panels.pack(0, &weights));
         drop(weights);
@@ -166,9 +175,10 @@ impl Loader<'_> {
         index: usize,
     ) -> Result<Attention, LoadError> {
         let DecoderConfig { layers, hidden, heads, kv_heads, head_dim, .. } = *self.config;
+        let precision = self.precision;
         let prefix = format!("model.layers.{index}.self_attn");
         let columns = (heads + 2 * kv_heads) * head_dim;
-        let mut qkv = Panels::zeros(columns, hidden);
+        let mut qkv = Weights::zeros(precision, columns, hidden);
         let mut bias = vec![0.0; columns.next_multiple_of(PANEL_COLUMNS)];
         let mut first = 0;
         for (part, part_heads) in [("q", heads), ("k", kv_heads), ("v", kv_heads)] {
@@ -187,7 +197,7 @@ impl Loader<'_> {
         } else {
             (None, None)
         };
-        let mut out = Panels::zeros(hidden, heads * head_dim);
+        let mut out = Weights::zeros(precision, hidden, heads * head_dim);
         let weights =
             self.tensor(&format!("{prefix}.o_proj.weight"), &[hidden, heads * head_dim])?;
         pool.install(|| out.pack(0, &weights));
@@ -205,14 +215,15 @@ impl Loader<'_> {
 
     fn mlp(&mut self, pool: &rayon::ThreadPool, index: usize) -> Result<Mlp, LoadError> {
         let DecoderConfig { hidden, intermediate, activation, .. } = *self.config;
+        let precision = self.precision;
         let name = |part: &str| format!("model.layers.{index}.mlp.{part}_proj.weight");
         let padded = intermediate.next_multiple_of(PANEL_COLUMNS);
-        let mut gate_up = Panels::zeros(padded + intermediate, hidden);
+        let mut gate_up = Weights::zeros(precision, padded + intermediate, hidden);
         for (part, first) in [("gate", 0), ("up", padded)] {
             let weights = self.tensor(&name(part), &[intermediate, hidden])?;
             pool.install(|| gate_up.pack(first, &weights));
         }
-        let mut down = Panels::zeros(hidden, intermediate);
+        let mut down = Weights::zeros(precision, hidden, intermediate);
         let weights = self.tensor(&name("down"), &[hidden, intermediate])?;
         pool.install(|| down.pack(0, &weights));
         Ok(Mlp { activation, gate_up, down })

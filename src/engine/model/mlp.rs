@@ -1,8 +1,6 @@
 //! The gated MLP: `down(activation(gate(x)) * up(x))`.
 
-use rayon::prelude::*;
-
-use crate::engine::kernels::{self, Level, Panels, Product, STRIP_ROWS, Strips};
+use crate::engine::kernels::{self, Level, Operand, Precision, Product, STRIP_ROWS, Weights};
 use crate::files::Activation;
 
 /// Rows taken at a time, in whole strips: with more, activations leave the cache and scratch grows.
@@ -13,15 +11,21 @@ pub(super) const ROWS_MAX: usize = 32 * STRIP_ROWS;
 pub(super) struct Mlp {
     pub(super) activation: Activation,
     /// Gate columns, padded to whole panels, then up columns.
-    pub(super) gate_up: Panels,
-    pub(super) down: Panels,
+    pub(super) gate_up: Weights,
+    pub(super) down: Weights,
 }
 
 /// Buffers of an MLP.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct MlpScratch {
     gate_up: Product,
-    left: Strips,
+    left: Operand,
+}
+
+impl MlpScratch {
+    pub(super) fn new(precision: Precision) -> Self {
+        Self { gate_up: Product::default(), left: Operand::new(precision) }
+    }
 }
 
 impl Mlp {
@@ -29,17 +33,15 @@ impl Mlp {
     pub(super) fn run(
         &self,
         level: Level,
-        input: &Strips,
+        input: &Operand,
         scratch: &mut MlpScratch,
         out: &mut Product,
     ) {
         let MlpScratch { gate_up, left } = scratch;
         kernels::multiply(level, input, &self.gate_up, None, gate_up);
-        let rows = input.rows();
-        left.reshape(rows, self.down.depth());
-        left.par_strips().for_each(|(first, strip)| {
-            let rows = first..rows.min(first + STRIP_ROWS);
-            kernels::activate(level, self.activation, gate_up, rows, strip);
+        let width = self.down.depth();
+        left.fill(level, (input.rows(), width), |first, rows| {
+            kernels::activate(level, self.activation, (gate_up, first), width, rows);
         });
         kernels::multiply(level, left, &self.down, None, out);
     }

@@ -1,8 +1,6 @@
 //! RMS norms with their weights.
 
-use rayon::prelude::*;
-
-use crate::engine::kernels::{self, Level, STRIP_ROWS, Strips};
+use crate::engine::kernels::{self, Level, Operand};
 
 /// An RMS norm; `weight` is what values are multiplied by, whatever the file stores.
 #[derive(Debug)]
@@ -13,12 +11,11 @@ pub(super) struct Norm {
 
 impl Norm {
     /// Norms the row-major `[rows, width]` matrix `rows` into the left operand of a product.
-    pub(super) fn pack(&self, level: Level, rows: &[f32], out: &mut Strips) {
+    pub(super) fn pack(&self, level: Level, rows: &[f32], out: &mut Operand) {
         let width = self.weight.len();
-        out.reshape(rows.len() / width, width);
-        out.par_strips().for_each(|(first, strip)| {
-            let rows = &rows[first * width..rows.len().min((first + STRIP_ROWS) * width)];
-            kernels::normalize(level, rows, &self.weight, self.eps, strip);
+        out.fill(level, (rows.len() / width, width), |first, out| {
+            let rows = &rows[first * width..][..out.len()];
+            kernels::normalize(level, rows, &self.weight, self.eps, out);
         });
     }
 

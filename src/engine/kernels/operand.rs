@@ -1,0 +1,127 @@
+//! The two operands of a product, in whichever precision it is computed.
+
+use std::cell::RefCell;
+
+use rayon::prelude::*;
+
+use super::matrix::{Panels, Strips};
+use super::{Level, Precision, STRIP_ROWS};
+
+/// Weights, the right operand: one column an output.
+#[derive(Debug)]
+pub enum Weights {
+    /// As they are.
+    F32(Panels),
+}
+
+impl Weights {
+    /// A matrix of zeros.
+    pub fn zeros(precision: Precision, columns: usize, depth: usize) -> Self {
+        match precision {
+            Precision::F32 => Self::F32(Panels::zeros(columns, depth)),
+        }
+    }
+
+    /// Writes `weights`, row-major `[columns, depth]` as model files have them, from column `first`.
+    pub fn pack(&mut self, first: usize, weights: &[f32]) {
+        match self {
+            Self::F32(panels) => panels.pack(first, weights),
+        }
+    }
+
+    /// Copies one column: the weights of one output, or the embedding of one token.
+    pub fn read_column(&self, column: usize, out: &mut [f32]) {
+        match self {
+            Self::F32(panels) => panels.read_column(column, out),
+        }
+    }
+
+    /// Outputs.
+    pub fn columns(&self) -> usize {
+        match self {
+            Self::F32(panels) => panels.columns(),
+        }
+    }
+
+    /// Panels, the last one padded.
+    pub fn panels(&self) -> usize {
+        match self {
+            Self::F32(panels) => panels.panels(),
+        }
+    }
+
+    /// Inputs.
+    pub fn depth(&self) -> usize {
+        match self {
+            Self::F32(panels) => panels.depth(),
+        }
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::F32(panels) => panels.bytes(),
+        }
+    }
+}
+
+/// Activations, the left operand: rows in strips of [`STRIP_ROWS`].
+#[derive(Debug)]
+pub enum Operand {
+    /// As they are.
+    F32(Strips),
+}
+
+thread_local! {
+    /// Rows on their way into a strip.
+    static ROWS: RefCell<Vec<f32>> = RefCell::default();
+}
+
+impl Operand {
+    /// One without rows.
+    pub fn new(precision: Precision) -> Self {
+        match precision {
+            Precision::F32 => Self::F32(Strips::default()),
+        }
+    }
+
+    /// Takes the shape of `rows` rows of `depth` and fills them. `write` is given the number of a
+    /// first row and room for that and the next, row-major: up to [`STRIP_ROWS`] of them.
+    pub fn fill(
+        &mut self,
+        level: Level,
+        (rows, depth): (usize, usize),
+        write: impl Fn(usize, &mut [f32]) + Sync,
+    ) {
+        let written = |first: usize, pack: &mut dyn FnMut(&[f32])| {
+            ROWS.with_borrow_mut(|buffer| {
+                let size = (rows - first).min(STRIP_ROWS) * depth;
+                buffer.resize(buffer.len().max(size), 0.0);
+                write(first, &mut buffer[..size]);
+                pack(&buffer[..size]);
+            });
+        };
+        match self {
+            Self::F32(strips) => {
+                strips.reshape(rows, depth);
+                strips.par_strips().for_each(|(first, strip)| {
+                    written(first, &mut |rows| Strips::fill(rows, depth, strip));
+                });
+            }
+        }
+    }
+
+    /// Rows that mean something.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::F32(strips) => strips.rows(),
+        }
+    }
+
+    /// Length of a row.
+    pub fn depth(&self) -> usize {
+        match self {
+            Self::F32(strips) => strips.depth(),
+        }
+    }
+}
