@@ -5,17 +5,17 @@
 //! words to f32 and fuse multiply and add. Rounding to bf16 is the same at every level; the sums
 //! may differ between levels, never within one (ARCHITECTURE D6).
 
-//mod attend;
+mod attend;
 mod dot;
-//mod page;
+mod page;
 mod panels;
 mod product;
 mod rounding;
 mod strips;
 mod wide;
 
-//pub use attend::{Block16, QueryRows16, attend};
-//pub use page::{copy_slots, write_key, write_value};
+pub use attend::{Block16, QueryRows16, attend};
+pub use page::{copy_slots, write_key, write_value};
 pub use panels::{Bf16Panels, ValueCountError};
 pub use product::multiply_panel;
 pub use rounding::{narrow, widen};

@@ -5,8 +5,8 @@
 
 #![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
 
-use super::super::PANEL_COLUMNS;
 use super::super::portable::{Isa, Left, Out, Right};
+use super::super::{PANEL_COLUMNS, STRIP_ROWS};
 use super::rounding::{halves, widen};
 
 /// Pairs of depth that are widened at a time: 16 KiB.
@@ -78,6 +78,8 @@ impl Piece {
 }
 
 /// Adds the product of `rows` rows of `left` and one panel of `right` to `out`.
+///
+/// The f32 tiles may fill up their rows; the sums go through a full strip, so that `out` need not.
 #[inline(always)]
 pub(super) fn accumulate<I: Isa, const ROW: usize, const PAIR: usize>(
     left: LeftWords<'_, ROW, PAIR>,
@@ -86,9 +88,17 @@ pub(super) fn accumulate<I: Isa, const ROW: usize, const PAIR: usize>(
     out: Out<'_>,
 ) {
     let Out { values, stride, first } = out;
+    let mut sums = [[0.0; PANEL_COLUMNS]; STRIP_ROWS];
+    for (row, sums) in sums.iter_mut().enumerate().take(rows) {
+        sums.copy_from_slice(&values[row * stride + first..][..PANEL_COLUMNS]);
+    }
     for pair in (0..right.pairs()).step_by(PIECE_PAIRS) {
         let piece = Piece::new(right, pair);
         let left = LeftWords::<ROW, PAIR>(&left.0[pair * PAIR..]);
-        I::accumulate(&left, rows, piece.right(), Out { values: &mut *values, stride, first });
+        let out = Out { values: sums.as_flattened_mut(), stride: PANEL_COLUMNS, first: 0 };
+        I::accumulate(&left, rows, piece.right(), out);
+    }
+    for (row, sums) in sums.iter().enumerate().take(rows) {
+        values[row * stride + first..][..PANEL_COLUMNS].copy_from_slice(sums);
     }
 }
