@@ -7,6 +7,7 @@
 
 mod activate;
 mod attend;
+pub mod bf16;
 mod exponential;
 mod matrix;
 mod normalize;

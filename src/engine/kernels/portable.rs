@@ -64,6 +64,15 @@ impl Level {
         }
     }
 
+    /// Whether this level may use the dot product of two bf16 pairs, `vdpbf16ps`.
+    pub fn has_bf16_dot(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        let has = self.0 == Kind::Avx512 && is_x86_feature_detected!("avx512bf16");
+        #[cfg(not(target_arch = "x86_64"))]
+        let has = false;
+        has
+    }
+
     /// Runs `job` compiled for this level.
     pub(super) fn run<J: Job>(self, job: J) {
         match self.0 {

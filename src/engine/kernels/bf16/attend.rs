@@ -1,0 +1,234 @@
+//! Attention of many strips of queries over one block of 64 bf16 keys and values.
+//!
+//! Like the f32 form: online softmax, blocks in ascending order of position. All strips go by while
+//! the block lies in L1. A query that sees no key of a block is not touched at all, and what a
+//! query gets depends on itself and its keys only (D6 rule 3).
+
+#![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
+
+use std::ops::Range;
+
+use super::super::attend::QueryRows;
+use super::super::exponential::exp;
+use super::super::portable::{Isa, Job, Level, Out, mul_add};
+use super::super::{BLOCK_KEYS, PANEL_COLUMNS, STRIP_ROWS};
+use super::dot::Dot;
+use super::rounding::rounded_bits;
+use super::wide::{self, LeftWords, RightPairs};
+
+/// Lanes in which a row's weights are summed, and its maximum is found.
+const LANES: usize = 16;
+
+/// Pairs of keys of a block.
+const KEY_PAIRS: usize = BLOCK_KEYS / 2;
+
+/// Keys and values of 64 consecutive positions of one head.
+#[derive(Debug, Clone, Copy)]
+pub struct Block16<'a> {
+    /// `[head_dim / 2][BLOCK_KEYS][2]`.
+    pub keys: &'a [u16],
+    /// `[BLOCK_KEYS / 2][head_dim, padded to PANEL_COLUMNS][2]`.
+    pub values: &'a [u16],
+}
+
+/// Any number of queries of one key/value head, and how far their softmax has come.
+#[derive(Debug)]
+pub struct QueryRows16<'a> {
+    /// `[strips][head_dim / 2][STRIP_ROWS]` words, already scaled; `fill` makes them.
+    pub queries: &'a [u32],
+    /// For each query the keys of the block that it sees.
+    pub visible: &'a [Range<usize>],
+    /// Largest score so far: `[queries]`; starts at [`QueryRows16::NO_SCORE`].
+    pub score_max: &'a mut [f32],
+    /// Sum of weights so far, of what they were rounded to: `[queries]`; starts at 0.
+    pub weight_sum: &'a mut [f32],
+    /// Weighted sum of values so far: `[queries][head_dim, padded]`; starts at 0.
+    pub mixed: &'a mut [f32],
+}
+
+impl QueryRows16<'_> {
+    /// Below every score, and finite, so that no difference of maxima is undefined.
+    pub const NO_SCORE: f32 = QueryRows::NO_SCORE;
+}
+
+/// Lets the queries of `rows` attend to `block` too.
+pub fn attend(level: Level, block: Block16<'_>, rows: QueryRows16<'_>) {
+    let count = rows.visible.len();
+    let dim = block.keys.len() / BLOCK_KEYS;
+    let width = block.values.len() / BLOCK_KEYS;
+    let strip = dim / 2 * STRIP_ROWS;
+    assert_eq!(dim * BLOCK_KEYS, block.keys.len(), "keys that are no whole block");
+    assert_eq!(width * BLOCK_KEYS, block.values.len(), "values that are no whole block");
+    assert_eq!((dim % 2, width % PANEL_COLUMNS), (0, 0), "an odd or unpadded head");
+    assert_eq!(rows.queries.len(), count.div_ceil(STRIP_ROWS) * strip, "strips of {count} queries");
+    assert_eq!((rows.score_max.len(), rows.weight_sum.len()), (count, count), "state of queries");
+    assert_eq!(rows.mixed.len(), count * width, "mixed values of {count} queries");
+    level.run(AttendJob { dot: Dot::of(level), block, width, rows });
+}
+
+struct AttendJob<'a> {
+    dot: Option<Dot>,
+    block: Block16<'a>,
+    /// Of a value row.
+    width: usize,
+    rows: QueryRows16<'a>,
+}
+
+impl Job for AttendJob<'_> {
+    #[inline(always)]
+    fn run<I: Isa>(mut self) {
+        let count = self.rows.visible.len();
+        for strip in (0..count).step_by(STRIP_ROWS) {
+            let end = count.min(strip + STRIP_ROWS);
+            let mut first = strip;
+            while let Some(run) = seeing(self.rows.visible, first..end) {
+                first = run.end;
+                self.attend::<I>(run);
+            }
+        }
+    }
+}
+
+/// The first run of queries in `rows` that see a key.
+fn seeing(visible: &[Range<usize>], rows: Range<usize>) -> Option<Range<usize>> {
+    let first = rows.clone().find(|row| !visible[*row].is_empty())?;
+    let end = (first..rows.end).find(|row| visible[*row].is_empty());
+    Some(first..end.unwrap_or(rows.end))
+}
+
+impl AttendJob<'_> {
+    /// Attends with a run of queries of one strip, all of which see a key.
+    #[inline(always)]
+    fn attend<I: Isa>(&mut self, run: Range<usize>) {
+        let mut scores = [[0.0; BLOCK_KEYS]; STRIP_ROWS];
+        self.scores::<I>(&run, &mut scores);
+        let mut weights = [[0; KEY_PAIRS]; STRIP_ROWS];
+        let parts = scores.iter_mut().zip(&mut weights);
+        for ((scores, weights), row) in parts.zip(run.clone()) {
+            let fade = self.soften::<I>(row, scores, weights);
+            let mixed = &mut self.rows.mixed[row * self.width..][..self.width];
+            // Multiplying by 1 changes nothing, and most blocks raise no maximum.
+            if fade.to_bits() != 1.0_f32.to_bits() {
+                mixed.iter_mut().for_each(|value| *value *= fade);
+            }
+        }
+        self.mix::<I>(&run, &weights);
+    }
+
+    /// `scores = queries x keys`.
+    #[inline(always)]
+    fn scores<I: Isa>(&self, run: &Range<usize>, scores: &mut [[f32; BLOCK_KEYS]; STRIP_ROWS]) {
+        let strip_len = self.block.keys.len() / KEY_ROW * STRIP_ROWS;
+        let (strip, lane) = (run.start / STRIP_ROWS, run.start % STRIP_ROWS);
+        let queries = &self.rows.queries[strip * strip_len..(strip + 1) * strip_len];
+        let left = LeftWords::<1, STRIP_ROWS>(&queries[lane..]);
+        for first in (0..BLOCK_KEYS).step_by(PANEL_COLUMNS) {
+            let right = RightPairs { values: self.block.keys, stride: BLOCK_KEYS, first };
+            let values = scores.as_flattened_mut();
+            let out = Out { values, stride: BLOCK_KEYS, first };
+            accumulate::<I, _, _>(self.dot, (left, run.len()), right, out);
+        }
+    }
+
+    /// Turns one query's scores into weights relative to its new maximum, rounded; weights that are
+    /// not visible are exactly 0. Returns the factor by which what was summed before must fade.
+    #[inline(always)]
+    fn soften<I: Isa>(
+        &mut self,
+        row: usize,
+        scores: &mut [f32; BLOCK_KEYS],
+        weights: &mut [u32; KEY_PAIRS],
+    ) -> f32 {
+        hide(scores, &self.rows.visible[row]);
+        let before = self.rows.score_max[row];
+        let highest = larger(before, highest(scores));
+        let mut sums = [0.0; LANES];
+        for piece in scores.as_chunks_mut::<LANES>().0 {
+            for (sum, score) in sums.iter_mut().zip(piece) {
+                *score = f32::from_bits(rounded_bits(exp::<I>(*score - highest)));
+                *sum += *score;
+            }
+        }
+        for (weight, [low, high]) in weights.iter_mut().zip(scores.as_chunks::<2>().0) {
+            *weight = (low.to_bits() >> 16) | high.to_bits();
+        }
+        let fade = exp::<I>(before - highest);
+        let sum = &mut self.rows.weight_sum[row];
+        self.rows.score_max[row] = highest;
+        *sum = mul_add::<I>(*sum, fade, fold(sums, |a, b| a + b));
+        fade
+    }
+
+    /// `mixed += weights x values`.
+    #[inline(always)]
+    fn mix<I: Isa>(&mut self, run: &Range<usize>, weights: &[[u32; KEY_PAIRS]; STRIP_ROWS]) {
+        let left = LeftWords::<KEY_PAIRS, 1>(weights.as_flattened());
+        let mixed = &mut self.rows.mixed[run.start * self.width..run.end * self.width];
+        for first in (0..self.width).step_by(PANEL_COLUMNS) {
+            let right = RightPairs { values: self.block.values, stride: self.width, first };
+            let out = Out { values: &mut *mixed, stride: self.width, first };
+            accumulate::<I, _, _>(self.dot, (left, run.len()), right, out);
+        }
+    }
+}
+
+/// Values of a key row: one pair of elements for each key.
+const KEY_ROW: usize = 2 * BLOCK_KEYS;
+
+/// Adds a product to `out` by the instruction, or without it.
+#[inline(always)]
+fn accumulate<I: Isa, const ROW: usize, const PAIR: usize>(
+    dot: Option<Dot>,
+    (left, rows): (LeftWords<'_, ROW, PAIR>, usize),
+    right: RightPairs<'_>,
+    out: Out<'_>,
+) {
+    match dot {
+        Some(dot) => dot.accumulate(left, rows, right, out),
+        None => wide::accumulate::<I, ROW, PAIR>(left, rows, right, out),
+    }
+}
+
+/// Puts keys that are not visible below every score.
+#[inline(always)]
+fn hide(scores: &mut [f32; BLOCK_KEYS], visible: &Range<usize>) {
+    if *visible != (0..BLOCK_KEYS) {
+        for (key, score) in scores.iter_mut().enumerate() {
+            *score = if visible.contains(&key) { *score } else { f32::NEG_INFINITY };
+        }
+    }
+}
+
+#[inline(always)]
+fn highest(scores: &[f32; BLOCK_KEYS]) -> f32 {
+    let mut lanes = [f32::NEG_INFINITY; LANES];
+    for piece in scores.as_chunks::<LANES>().0 {
+        for (lane, score) in lanes.iter_mut().zip(piece) {
+            *lane = larger(*lane, *score);
+        }
+    }
+    fold(lanes, larger)
+}
+
+/// The larger of two; `highest` where `score` is not a number.
+#[inline(always)]
+fn larger(highest: f32, score: f32) -> f32 {
+    if score > highest { score } else { highest }
+}
+
+/// Joins lanes half with half: few steps, one order.
+#[inline(always)]
+fn fold(mut lanes: [f32; LANES], join: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut count = LANES / 2;
+    while count > 0 {
+        let (low, high) = lanes.split_at_mut(count);
+        for (low, high) in low.iter_mut().zip(high) {
+            *low = join(*low, *high);
+        }
+        count /= 2;
+    }
+    lanes[0]
+}
+
+#[cfg(test)]
+mod tests;

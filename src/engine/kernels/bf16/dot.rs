@@ -1,0 +1,183 @@
+//! The tile of bf16 dot products: the only intrinsics of this module, behind a checked call.
+//!
+//! `vdpbf16ps` takes 16 lanes of two pairs each; it is twice the work of a fused multiply-add in
+//! the same time. The compiler does not make it out of plain Rust.
+
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(
+        unsafe_code,
+        reason = "vdpbf16ps exists as an intrinsic only, and it works on pointers"
+    )
+)]
+
+use super::super::portable::{Level, Out};
+use super::super::{PANEL_COLUMNS, STRIP_ROWS};
+use super::wide::{LeftWords, RightPairs};
+
+/// Proof that the CPU has the instruction.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dot(Proof);
+
+#[cfg(target_arch = "x86_64")]
+type Proof = ();
+#[cfg(not(target_arch = "x86_64"))]
+type Proof = std::convert::Infallible;
+
+impl Dot {
+    /// The instruction, where `level` has it.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn of(level: Level) -> Option<Self> {
+        level.has_bf16_dot().then_some(Self(()))
+    }
+
+    /// The instruction, where `level` has it: nowhere on this architecture.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(super) fn of(_: Level) -> Option<Self> {
+        None
+    }
+
+    /// Adds the product of `rows` rows of `left` (1 to [`STRIP_ROWS`]) and one panel of `right` to
+    /// `out`. Each element is one chain of the instruction, ascending in the depth, so that its
+    /// value does not depend on the number of rows.
+    pub(super) fn accumulate<const ROW: usize, const PAIR: usize>(
+        self,
+        left: LeftWords<'_, ROW, PAIR>,
+        rows: usize,
+        right: RightPairs<'_>,
+        out: Out<'_>,
+    ) {
+        let pairs = right.pairs();
+        assert!((1..=STRIP_ROWS).contains(&rows), "a tile of {rows} rows");
+        assert!(pairs > 0 && left.0.len() > (rows - 1) * ROW + (pairs - 1) * PAIR, "short rows");
+        assert!(right.first + PANEL_COLUMNS <= right.stride, "columns past the right operand");
+        let end = (rows - 1) * out.stride + out.first + PANEL_COLUMNS;
+        assert!(out.values.len() >= end, "sums for fewer than {rows} rows");
+        #[cfg(not(target_arch = "x86_64"))]
+        match self.0 {}
+        #[cfg(target_arch = "x86_64")]
+        {
+            let () = self.0;
+            let tile = x86::Tile {
+                left: left.0.as_ptr(),
+                right: right.values[2 * right.first..].as_ptr(),
+                right_step: 2 * right.stride,
+                pairs,
+                out: out.values[out.first..].as_mut_ptr(),
+                out_step: out.stride,
+            };
+            // SAFETY: `self` proves the features; the asserts above prove the tile's extent.
+            unsafe { tile.run::<ROW, PAIR>(rows) }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::{
+        __m512, __m512bh, _mm512_dpbf16_ps, _mm512_loadu_ps, _mm512_set1_epi32, _mm512_setzero_ps,
+        _mm512_storeu_ps,
+    };
+
+    /// Sums of one row: two vectors, the width of a panel.
+    type Sums = [__m512; 2];
+
+    /// Lanes of a vector.
+    const LANES: usize = 16;
+
+    /// Where a tile's operands are. Steps are in elements.
+    #[derive(Clone, Copy)]
+    pub(super) struct Tile {
+        /// Words of the first row.
+        pub(super) left: *const u32,
+        /// The first pair of the depth, `PANEL_COLUMNS` columns.
+        pub(super) right: *const u16,
+        /// From one pair of the depth to the next.
+        pub(super) right_step: usize,
+        pub(super) pairs: usize,
+        /// Sums of the first row.
+        pub(super) out: *mut f32,
+        /// From one row to the next.
+        pub(super) out_step: usize,
+    }
+
+    impl Tile {
+        /// Runs the tile of exactly `rows` rows.
+        ///
+        /// # Safety
+        /// `rows` is 1 to 12. `left` has a word at `row * ROW + pair * PAIR`, `right` has 64 values
+        /// from `pair * right_step`, and `out` 32 from `row * out_step`, for all rows and pairs.
+        #[target_feature(enable = "avx512f,avx512bf16")]
+        pub(super) unsafe fn run<const ROW: usize, const PAIR: usize>(self, rows: usize) {
+            macro_rules! heights {
+                ($($height:literal)*) => {
+                    match rows {
+                        // SAFETY: the caller's promise.
+                        $($height => unsafe { self.rows::<$height, ROW, PAIR>() },)*
+                        _ => {}
+                    }
+                };
+            }
+            heights!(1 2 3 4 5 6 7 8 9 10 11 12);
+        }
+
+        /// # Safety
+        /// As [`Self::run`].
+        #[target_feature(enable = "avx512f,avx512bf16")]
+        unsafe fn rows<const R: usize, const ROW: usize, const PAIR: usize>(self) {
+            let mut sums: [Sums; R] = [[_mm512_setzero_ps(); 2]; R];
+            for (row, [low, high]) in sums.iter_mut().enumerate() {
+                let out = self.out.wrapping_add(row * self.out_step);
+                // SAFETY: 32 sums of this row are there.
+                *low = unsafe { _mm512_loadu_ps(out) };
+                // SAFETY: as above.
+                *high = unsafe { _mm512_loadu_ps(out.wrapping_add(LANES)) };
+            }
+            for pair in 0..self.pairs {
+                // SAFETY: the caller's promise, for this pair.
+                unsafe { self.step::<R, ROW, PAIR>(pair, &mut sums) };
+            }
+            for (row, [low, high]) in sums.into_iter().enumerate() {
+                let out = self.out.wrapping_add(row * self.out_step);
+                // SAFETY: 32 sums of this row are there.
+                unsafe { _mm512_storeu_ps(out, low) };
+                // SAFETY: as above.
+                unsafe { _mm512_storeu_ps(out.wrapping_add(LANES), high) };
+            }
+        }
+
+        /// Adds one pair of the depth.
+        ///
+        /// # Safety
+        /// As [`Self::run`], for this pair.
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bf16")]
+        unsafe fn step<const R: usize, const ROW: usize, const PAIR: usize>(
+            self,
+            pair: usize,
+            sums: &mut [Sums; R],
+        ) {
+            let right = self.right.wrapping_add(pair * self.right_step).cast::<__m512bh>();
+            // SAFETY: 64 values of this pair are there, two vectors.
+            let right_low = unsafe { right.read_unaligned() };
+            // SAFETY: as above.
+            let right_high = unsafe { right.wrapping_add(1).read_unaligned() };
+            for (row, [low, high]) in sums.iter_mut().enumerate() {
+                // SAFETY: this row has a word for this pair.
+                let word = unsafe { self.left.wrapping_add(row * ROW + pair * PAIR).read() };
+                let left = pairs_of(word);
+                *low = _mm512_dpbf16_ps(*low, left, right_low);
+                *high = _mm512_dpbf16_ps(*high, left, right_high);
+            }
+        }
+    }
+
+    /// One word in all lanes.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn pairs_of(word: u32) -> __m512bh {
+        let words = _mm512_set1_epi32(word.cast_signed());
+        // SAFETY: both are 64 bytes of plain values.
+        unsafe { std::mem::transmute::<std::arch::x86_64::__m512i, __m512bh>(words) }
+    }
+}

@@ -1,0 +1,138 @@
+//! What a bf16 product promises: closeness, rows that do not depend on each other, and its order.
+
+use super::super::rounding::{narrow, widen};
+use super::*;
+
+/// Numbers in -1..1 from a fixed sequence.
+fn numbers(count: usize, seed: u32) -> Vec<f32> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / 8_388_608.0 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn rounded(values: &[f32]) -> Vec<f32> {
+    values.iter().map(|value| widen(narrow(*value))).collect()
+}
+
+struct Case {
+    depth: usize,
+    columns: usize,
+    left: Vec<f32>,
+    weights: Vec<f32>,
+}
+
+impl Case {
+    fn new(rows: usize, depth: usize, columns: usize) -> Self {
+        let (left, weights) = (numbers(rows * depth, 1), numbers(columns * depth, 2));
+        Self { depth, columns, left, weights }
+    }
+
+    /// The product of some rows by `multiply`, row-major.
+    fn product(&self, level: Level, left: &[f32], multiply: Multiply) -> Vec<Vec<f32>> {
+        let mut panels = Bf16Panels::zeros(self.columns, self.depth);
+        panels.pack(0, &self.weights);
+        let mut strips = Bf16Strips::default();
+        strips.pack(level, left, self.depth);
+        let rows = left.len() / self.depth;
+        let mut out =
+            vec![vec![0.0; rows.next_multiple_of(STRIP_ROWS) * PANEL_COLUMNS]; panels.panels()];
+        for (panel, out) in out.iter_mut().enumerate() {
+            multiply(level, &strips, &panels, panel, out);
+        }
+        let value = |row: usize, column: usize| {
+            out[column / PANEL_COLUMNS][row * PANEL_COLUMNS + column % PANEL_COLUMNS]
+        };
+        (0..rows).map(|row| (0..self.columns).map(|column| value(row, column)).collect()).collect()
+    }
+}
+
+type Multiply = fn(Level, &Bf16Strips, &Bf16Panels, usize, &mut [f32]);
+
+/// The product as levels without the instruction make it, at any level.
+fn multiply_wide(
+    level: Level,
+    left: &Bf16Strips,
+    right: &Bf16Panels,
+    panel: usize,
+    out: &mut [f32],
+) {
+    let right = RightPairs { values: right.panel(panel), stride: PANEL_COLUMNS, first: 0 };
+    level.run(WideJob { left, right, out });
+}
+
+fn ways() -> Vec<(Level, Multiply)> {
+    let both = |level| [(level, multiply_panel as Multiply), (level, multiply_wide as Multiply)];
+    Level::all().into_iter().flat_map(both).collect()
+}
+
+#[test]
+fn a_product_is_within_rounding_of_the_f64_sum_of_rounded_operands() {
+    for depth in [1, 2, 63, 700, 1101] {
+        let case = Case::new(29, depth, 45);
+        let (left, weights) = (rounded(&case.left), rounded(&case.weights));
+        for (level, multiply) in ways() {
+            let product = case.product(level, &case.left, multiply);
+            for (row, column) in (0..29).flat_map(|row| (0..45).map(move |column| (row, column))) {
+                let left = &left[row * depth..][..depth];
+                let right = &weights[column * depth..][..depth];
+                let exact: f64 =
+                    left.iter().zip(right).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+                let difference = (f64::from(product[row][column]) - exact).abs();
+                // Terms below 1: rounding grows with the square root of their number.
+                assert!(difference < 1e-4, "{level:?} {row} {column}: off by {difference}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_does_not_depend_on_how_many_share_the_product() {
+    let case = Case::new(40, 1101, 70);
+    for (level, multiply) in ways() {
+        let together = case.product(level, &case.left, multiply);
+        let parts =
+            (0..40).step_by(3).flat_map(|row| (1..=(40 - row).min(13)).map(move |n| (row, n)));
+        for (row, count) in parts {
+            let some = case.product(level, &case.left[row * 1101..(row + count) * 1101], multiply);
+            assert_eq!(some[..], together[row..row + count], "{level:?} row {row} of {count}");
+        }
+    }
+}
+
+#[test]
+fn a_product_is_added_to_what_is_there() {
+    let (panels, mut strips) = (Bf16Panels::zeros(3, 4), Bf16Strips::default());
+    for level in Level::all() {
+        strips.pack(level, &[1.0; 4], 4);
+        let mut out = vec![2.5; STRIP_ROWS * PANEL_COLUMNS];
+        multiply_panel(level, &strips, &panels, 0, &mut out);
+        assert_eq!(out[..PANEL_COLUMNS], [2.5; PANEL_COLUMNS]);
+    }
+}
+
+#[test]
+fn without_the_instruction_fusing_levels_give_the_same_bits() {
+    let case = Case::new(17, 513, 33);
+    let fusing: Vec<Level> =
+        Level::all().into_iter().filter(|level| level.name() != "portable").collect();
+    for level in &fusing {
+        let found = case.product(*level, &case.left, multiply_wide);
+        assert_eq!(found, case.product(fusing[0], &case.left, multiply_wide));
+    }
+}
+
+#[test]
+fn what_is_not_finite_reaches_its_row_and_no_other() {
+    let mut case = Case::new(5, 40, 3);
+    case.left[2 * 40 + 7] = f32::NAN;
+    case.left[3 * 40 + 39] = f32::INFINITY;
+    for (level, multiply) in ways() {
+        let product = case.product(level, &case.left, multiply);
+        let finite: Vec<bool> = product.iter().map(|row| row[0].is_finite()).collect();
+        assert_eq!(finite, [true, true, false, false, true], "{level:?}");
+        assert!(product[2][0].is_nan() && product[3][0].is_infinite(), "{level:?}");
+    }
+}
