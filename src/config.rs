@@ -14,7 +14,7 @@ use std::time::Duration;
 
 pub use self::choices::{
     BoundaryRegistration, ContextLimit, DialectChoice, EngineKind, FakeFault, FaultKind, KvBytes,
-    LayoutChoice, Readout, SamplesDefault,
+    LayoutChoice, PrecisionChoice, Readout, SamplesDefault,
 };
 pub use self::faults::{Fault, Faults};
 
@@ -105,6 +105,8 @@ pub struct EngineConfig {
     pub kind: EngineKind,
     /// Threads of the forward pass. Default: the physical cores this process may use; 1 to 1,024.
     pub threads: u32,
+    /// What the `cpu` engine computes in. Default `auto`.
+    pub precision: PrecisionChoice,
     /// Over what label probabilities are taken. Default `full`: the whole vocabulary.
     pub readout: Readout,
     /// What the `fake` engine pretends.

@@ -9,6 +9,7 @@ pub mod fake;
 pub mod kernels;
 mod model;
 mod pack;
+mod page;
 pub mod reference;
 mod segment;
 mod thread;
@@ -75,6 +76,7 @@ pub struct CpuEngine {
     caps: Caps,
     memory: Memory,
     features: &'static str,
+    kv_stored_as: &'static str,
     thread: EngineThread<CpuSegment>,
 }
 
@@ -100,6 +102,7 @@ impl CpuEngine {
             kv_bytes_per_token,
         };
         let features = decoder.level().name();
+        let kv_stored_as = decoder.page_shape().stored.name();
         let limits = caps.clone();
         let mut scratch = Scratch::new(options.precision);
         let thread = EngineThread::spawn(move |step| {
@@ -107,12 +110,17 @@ impl CpuEngine {
             decoder.run(step, limits.context_tokens as usize, &mut scratch)
         });
         let thread = thread.map_err(|error| LoadError::Threads(error.to_string()))?;
-        Ok(Self { caps, memory, features, thread })
+        Ok(Self { caps, memory, features, kv_stored_as, thread })
     }
 
     /// Bytes that it takes.
     pub fn memory(&self) -> Memory {
         self.memory
+    }
+
+    /// What keys and values are stored as: `f32` or `bf16`.
+    pub fn kv_stored_as(&self) -> &'static str {
+        self.kv_stored_as
     }
 
     /// Instruction set of its kernels: `avx512f`, `avx2+fma` or `portable`.

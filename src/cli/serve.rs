@@ -10,7 +10,7 @@ use crate::config::keys::ApiKey;
 use crate::config::quantity::{parse_bytes, parse_duration};
 use crate::config::{
     BoundaryRegistration, Config, ContextLimit, DialectChoice, EngineKind, FakeFault, Faults,
-    KvBytes, LayoutChoice, Readout, SamplesDefault,
+    KvBytes, LayoutChoice, PrecisionChoice, Readout, SamplesDefault,
 };
 use crate::models::ModelRef;
 use crate::models::catalogue::DEFAULT_MODEL;
@@ -128,6 +128,11 @@ struct EngineArgs {
     /// Threads of the forward pass [default: the physical cores]
     #[arg(long, env = "DOCKET_THREADS", value_name = "COUNT")]
     threads: Option<u32>,
+
+    /// What the cpu engine computes in: auto (measured for the model), f32, bf16, int8 [default: auto]
+    #[arg(long, env = "DOCKET_PRECISION", value_enum, hide_possible_values = true)]
+    #[arg(value_name = "auto|f32|bf16|int8")]
+    precision: Option<PrecisionChoice>,
 
     /// Take probabilities over the full vocabulary, or over the label rows only [default: full]
     #[arg(long, env = "DOCKET_READOUT", value_enum, hide_possible_values = true)]
@@ -268,6 +273,7 @@ impl EngineArgs {
         let engine = &mut config.engine;
         set(&mut engine.kind, self.engine);
         set(&mut engine.threads, self.threads);
+        set(&mut engine.precision, self.precision);
         set(&mut engine.readout, self.readout);
         set(&mut engine.fake.step_ms, self.fake_step_ms);
         set(&mut engine.fake.token_us, self.fake_token_us);

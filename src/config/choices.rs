@@ -61,6 +61,19 @@ pub enum Readout {
     Rows,
 }
 
+/// What the `cpu` engine computes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PrecisionChoice {
+    /// What was measured to be good for the model on this CPU.
+    Auto,
+    /// Floats of 32 bits: exact, and the slowest.
+    F32,
+    /// Floats of 16 bits.
+    Bf16,
+    /// Integers of 8 bits in blocks of 32 with their own scales.
+    Int8,
+}
+
 /// Whether a state is kept after the response for other questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BoundaryRegistration {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     BoundaryRegistration, DecisionConfig, DialectChoice, EngineConfig, EngineKind, FakeConfig,
-    FakeFault, HttpConfig, KvBytes, LayoutChoice, Readout, SamplesDefault, SchedulerConfig,
+    FakeFault, HttpConfig, KvBytes, LayoutChoice, PrecisionChoice, Readout, SamplesDefault, SchedulerConfig,
 };
 
 impl Default for HttpConfig {
@@ -39,6 +39,7 @@ impl Default for EngineConfig {
         Self {
             kind: EngineKind::Cpu,
             threads: threads_of_machine(),
+            precision: PrecisionChoice::Auto,
             readout: Readout::Full,
             fake: FakeConfig { step_ms: 2, token_us: 20, fault: FakeFault::None },
         }

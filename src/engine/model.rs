@@ -18,7 +18,8 @@ use crate::files::DecoderConfig;
 
 use super::kernels::{Level, Operand, Precision, Product};
 use super::pack::{ItemKind, Pack, PackLimits};
-use super::segment::{CpuSegment, PageShape, Pages};
+use super::page::{PageShape, StoredAs};
+use super::segment::{CpuSegment, Pages};
 use attention::{Attention, AttentionScratch};
 use head::Head;
 pub use load::LoadError;
@@ -87,7 +88,7 @@ impl Decoder {
     /// Sizes of its segments.
     pub(super) fn page_shape(&self) -> PageShape {
         let DecoderConfig { layers, kv_heads, head_dim, .. } = self.config;
-        PageShape { layers, kv_heads, head_dim }
+        PageShape { layers, kv_heads, head_dim, stored: StoredAs::under(self.precision) }
     }
 
     /// Runs one step.

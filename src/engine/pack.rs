@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use actors::{EngineError, PathPart, Step};
 
-use super::segment::{CpuSegment, PageShape};
+use super::page::PageShape;
+use super::segment::CpuSegment;
 
 /// Limits that a step must keep.
 #[derive(Debug, Clone, Copy)]
@@ -187,11 +188,12 @@ fn same_part(a: &PathPart<CpuSegment>, b: &PathPart<CpuSegment>) -> bool {
 mod tests {
     use actors::{Chunk, Row};
 
+    use super::super::page::StoredAs;
     use super::super::segment::Pages;
     use super::*;
 
     const LIMITS: PackLimits = PackLimits {
-        shape: PageShape { layers: 1, kv_heads: 1, head_dim: 2 },
+        shape: PageShape { layers: 1, kv_heads: 1, head_dim: 2, stored: StoredAs::F32 },
         vocab: 10,
         context: 100,
     };

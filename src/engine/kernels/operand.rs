@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use rayon::prelude::*;
 
+use super::bf16::{self, Bf16Panels, Bf16Strips};
 use super::matrix::{Panels, Strips};
 use super::{Level, Precision, STRIP_ROWS};
 
@@ -12,6 +13,8 @@ use super::{Level, Precision, STRIP_ROWS};
 pub enum Weights {
     /// As they are.
     F32(Panels),
+    /// Rounded to bf16.
+    Bf16(Bf16Panels),
 }
 
 impl Weights {
@@ -19,6 +22,7 @@ impl Weights {
     pub fn zeros(precision: Precision, columns: usize, depth: usize) -> Self {
         match precision {
             Precision::F32 => Self::F32(Panels::zeros(columns, depth)),
+            Precision::Bf16 => Self::Bf16(Bf16Panels::zeros(columns, depth)),
         }
     }
 
@@ -26,6 +30,7 @@ impl Weights {
     pub fn pack(&mut self, first: usize, weights: &[f32]) {
         match self {
             Self::F32(panels) => panels.pack(first, weights),
+            Self::Bf16(panels) => panels.pack(first, weights),
         }
     }
 
@@ -33,6 +38,7 @@ impl Weights {
     pub fn read_column(&self, column: usize, out: &mut [f32]) {
         match self {
             Self::F32(panels) => panels.read_column(column, out),
+            Self::Bf16(panels) => panels.read_column(column, out),
         }
     }
 
@@ -40,6 +46,7 @@ impl Weights {
     pub fn columns(&self) -> usize {
         match self {
             Self::F32(panels) => panels.columns(),
+            Self::Bf16(panels) => panels.columns(),
         }
     }
 
@@ -47,6 +54,7 @@ impl Weights {
     pub fn panels(&self) -> usize {
         match self {
             Self::F32(panels) => panels.panels(),
+            Self::Bf16(panels) => panels.panels(),
         }
     }
 
@@ -54,6 +62,7 @@ impl Weights {
     pub fn depth(&self) -> usize {
         match self {
             Self::F32(panels) => panels.depth(),
+            Self::Bf16(panels) => panels.depth(),
         }
     }
 
@@ -61,6 +70,7 @@ impl Weights {
     pub fn bytes(&self) -> u64 {
         match self {
             Self::F32(panels) => panels.bytes(),
+            Self::Bf16(panels) => panels.bytes(),
         }
     }
 }
@@ -70,6 +80,8 @@ impl Weights {
 pub enum Operand {
     /// As they are.
     F32(Strips),
+    /// Rounded to bf16.
+    Bf16(Bf16Strips),
 }
 
 thread_local! {
@@ -82,6 +94,7 @@ impl Operand {
     pub fn new(precision: Precision) -> Self {
         match precision {
             Precision::F32 => Self::F32(Strips::default()),
+            Precision::Bf16 => Self::Bf16(Bf16Strips::default()),
         }
     }
 
@@ -108,6 +121,12 @@ impl Operand {
                     written(first, &mut |rows| Strips::fill(rows, depth, strip));
                 });
             }
+            Self::Bf16(strips) => {
+                strips.reshape(rows, depth);
+                strips.par_strips().for_each(|(first, strip)| {
+                    written(first, &mut |rows| bf16::fill(level, rows, depth, strip));
+                });
+            }
         }
     }
 
@@ -115,6 +134,7 @@ impl Operand {
     pub fn rows(&self) -> usize {
         match self {
             Self::F32(strips) => strips.rows(),
+            Self::Bf16(strips) => strips.rows(),
         }
     }
 
@@ -122,6 +142,7 @@ impl Operand {
     pub fn depth(&self) -> usize {
         match self {
             Self::F32(strips) => strips.depth(),
+            Self::Bf16(strips) => strips.depth(),
         }
     }
 }

@@ -7,6 +7,7 @@
 
 use rayon::prelude::*;
 
+use super::bf16;
 use super::matrix::{Product, Strips};
 use super::operand::{Operand, Weights};
 use super::portable::{Isa, Job, Left, Out, Right};
@@ -52,6 +53,10 @@ pub fn multiply_panel(
         (Operand::F32(left), Weights::F32(right)) => {
             level.run(PanelJob { left, right: right.panel(panel), out });
         }
+        (Operand::Bf16(left), Weights::Bf16(right)) => {
+            bf16::multiply_panel(level, left, right, panel, out);
+        }
+        _ => unreachable!("operands of two precisions"),
     }
 }
 

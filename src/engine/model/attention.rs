@@ -11,9 +11,10 @@ use rayon::prelude::*;
 
 use super::norm::Norm;
 use super::rope::Angles;
-use crate::engine::kernels::{self, BLOCK_KEYS, Level, Operand, Product, Weights};
+use crate::engine::kernels::{self, Level, Operand, Product, Weights};
 use crate::engine::pack::{Item, ItemKind, Pack};
-use crate::engine::segment::{PageShape, Pages};
+use crate::engine::page::PageShape;
+use crate::engine::segment::Pages;
 use blocks::{NewKeys, Spans};
 use task::Task;
 
@@ -114,14 +115,10 @@ impl Attention {
         for item in &call.pack.items {
             let ItemKind::Chunk(index) = item.kind else { continue };
             let pages = &mut made[index];
-            let first_block = pages.first_block();
-            let size = self.shape.page_len();
-            let layer = pages.layer_mut(call.layer).par_chunks_exact_mut(size).enumerate();
-            layer.for_each(|(page, values)| {
-                let (block, head) =
-                    (first_block + page / self.shape.kv_heads, page % self.shape.kv_heads);
-                let (keys, values) = values.split_at_mut(BLOCK_KEYS * self.shape.head_dim);
-                new.copy(item, block, head, (keys, values));
+            let (first_block, kv_heads) = (pages.first_block(), self.shape.kv_heads);
+            let layer = pages.layer_mut(call.layer).into_par_iter().enumerate();
+            layer.for_each(|(number, mut page)| {
+                new.copy(item, first_block + number / kv_heads, number % kv_heads, &mut page);
             });
         }
     }

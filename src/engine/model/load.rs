@@ -9,7 +9,7 @@ use super::{Decoder, Head, Layer, Level, Mlp, Norm, Rope};
 use crate::engine::EngineOptions;
 use crate::engine::kernels::{PANEL_COLUMNS, Precision, Weights};
 use crate::engine::model::attention::Attention;
-use crate::engine::segment::PageShape;
+use crate::engine::page::{PageShape, StoredAs};
 use crate::files::{DecoderConfig, FilesError, RopeScaling, TensorSource};
 
 /// Why a model cannot be loaded into the engine.
@@ -203,7 +203,7 @@ impl Loader<'_> {
         pool.install(|| out.pack(0, &weights));
         Ok(Attention {
             heads,
-            shape: PageShape { layers, kv_heads, head_dim },
+            shape: PageShape { layers, kv_heads, head_dim, stored: StoredAs::under(precision) },
             scale: self.config.attention_scale,
             qkv,
             qkv_bias: self.config.qkv_bias.then_some(bias),

@@ -7,7 +7,8 @@ use actors::Engine as _;
 use serde_json::{Value, json};
 
 use super::{AnyEngine, Loaded, StartError, context, facts, profile};
-use crate::config::{Config, ContextLimit, Readout};
+use crate::config::{Config, ContextLimit, PrecisionChoice, Readout};
+use crate::engine::kernels::{Level, Precision};
 use crate::engine::{CpuEngine, EngineOptions, ReferenceEngine};
 use crate::files::{self, Architecture, ModelFiles, PromptFiles};
 use crate::models::catalogue;
@@ -39,7 +40,8 @@ pub(super) fn cpu(config: &Config, path: &Path) -> Result<Loaded, StartError> {
     let details = json!({
         "engine": "cpu",
         "cpu_features": engine.features(),
-        "precision": "f32",
+        "precision": options.precision.name(),
+        "kv_stored_as": engine.kv_stored_as(),
         "threads": options.threads,
         "architecture": format!("{:?}", decoder.architecture).to_lowercase(),
         "layers": decoder.layers,
@@ -47,6 +49,7 @@ pub(super) fn cpu(config: &Config, path: &Path) -> Result<Loaded, StartError> {
         "vocabulary": decoder.vocab,
         "memory": {
             "weights_bytes": memory.weights_bytes,
+            "scratch_bytes": memory.scratch_bytes,
             "kv_bytes_per_token": memory.kv_bytes_per_token,
         },
     });
@@ -86,7 +89,27 @@ fn options(config: &Config, context_tokens: Option<u32>) -> EngineOptions {
         step_tokens_max: context_tokens.unwrap_or(u32::MAX),
         rows_max: config.scheduler.rows_max,
         readout_rows_only: config.engine.readout == Readout::Rows,
+        precision: precision(config),
         ..EngineOptions::default()
+    }
+}
+
+/// The precision asked for. `auto` takes what the quality bench justified for the model (see
+/// docs/BENCHMARKS.md), where the CPU computes it faster than `f32`.
+fn precision(config: &Config) -> Precision {
+    match config.engine.precision {
+        PrecisionChoice::F32 => Precision::F32,
+        PrecisionChoice::Bf16 => Precision::Bf16,
+        PrecisionChoice::Int8 => Precision::Int8,
+        PrecisionChoice::Auto => {
+            let level = Level::detect();
+            let known = catalogue::by_name(&config.model.model.served_name());
+            match known {
+                Some(model) if model.int8_justified && level.has_int8_dot() => Precision::Int8,
+                _ if level.has_bf16_dot() => Precision::Bf16,
+                _ => Precision::F32,
+            }
+        }
     }
 }
 

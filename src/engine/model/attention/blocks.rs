@@ -5,9 +5,10 @@ use std::ops::Range;
 use actors::PathPart;
 
 use super::Call;
-use crate::engine::kernels::{BLOCK_KEYS, Block};
+use crate::engine::kernels::BLOCK_KEYS;
 use crate::engine::pack::{Item, ItemKind};
-use crate::engine::segment::{PageShape, Pages};
+use crate::engine::page::{Page, PageBuffer, PageMut, PageShape};
+use crate::engine::segment::Pages;
 
 /// Keys and values of the step's own tokens in this layer: `[kv_heads][tokens][head_dim]` each.
 #[derive(Debug, Clone, Copy)]
@@ -20,43 +21,14 @@ pub(super) struct NewKeys<'a> {
 
 impl NewKeys<'_> {
     /// Copies what `item` has in `block` into a page of `head`.
-    pub(super) fn copy(
-        &self,
-        item: &Item<'_>,
-        block: usize,
-        head: usize,
-        (keys, values): (&mut [f32], &mut [f32]),
-    ) {
-        let (dim, width) = (self.shape.head_dim, self.shape.value_width());
+    pub(super) fn copy(&self, item: &Item<'_>, block: usize, head: usize, page: &mut PageMut<'_>) {
+        let dim = self.shape.head_dim;
         for position in overlap(block, item.start..item.end()) {
-            let slot = position - block * BLOCK_KEYS;
             let token = item.first + position - item.start;
-            let first = (head * self.tokens + token) * dim;
-            for (column, key) in keys.chunks_exact_mut(BLOCK_KEYS).zip(&self.keys[first..]) {
-                column[slot] = *key;
-            }
-            values[slot * width..][..dim].copy_from_slice(&self.values[first..first + dim]);
+            let number = (head * self.tokens + token) * dim..(head * self.tokens + token + 1) * dim;
+            let slot = position - block * BLOCK_KEYS;
+            page.write(slot, &self.keys[number.clone()], &self.values[number]);
         }
-    }
-}
-
-/// A page-sized buffer for what is gathered.
-#[derive(Debug, Default)]
-pub(super) struct Tile {
-    keys: Vec<f32>,
-    values: Vec<f32>,
-}
-
-impl Tile {
-    /// Copies some slots of a page.
-    fn copy(&mut self, page: Block<'_>, slots: Range<usize>) {
-        let rows = self.keys.chunks_exact_mut(BLOCK_KEYS);
-        for (to, from) in rows.zip(page.keys.chunks_exact(BLOCK_KEYS)) {
-            to[slots.clone()].copy_from_slice(&from[slots.clone()]);
-        }
-        let width = self.values.len() / BLOCK_KEYS;
-        let rows = slots.start * width..slots.end * width;
-        self.values[rows.clone()].copy_from_slice(&page.values[rows]);
     }
 }
 
@@ -94,8 +66,8 @@ impl<'a> Spans<'a> {
         item: &Item<'_>,
         block: usize,
         head: usize,
-        tile: &'b mut Tile,
-    ) -> Block<'b> {
+        tile: &'b mut Option<PageBuffer>,
+    ) -> Page<'b> {
         let pieces = &self.pieces[self.by_first[item.first]];
         let mut parts = pieces.iter().filter(|(span, _)| !overlap(block, span.clone()).is_empty());
         match (parts.next(), parts.next()) {
@@ -109,28 +81,27 @@ impl<'a> Spans<'a> {
         item: &Item<'_>,
         block: usize,
         head: usize,
-        tile: &'b mut Tile,
-    ) -> Block<'b> {
+        tile: &'b mut Option<PageBuffer>,
+    ) -> Page<'b> {
         let shape = self.new.shape;
-        let (dim, width) = (shape.head_dim, shape.value_width());
-        tile.keys.clear();
-        tile.keys.resize(BLOCK_KEYS * dim, 0.0);
-        tile.values.clear();
-        tile.values.resize(BLOCK_KEYS * width, 0.0);
+        // A fresh one each time: its other slots must be zeros, and it is a few KiB.
+        let tile = tile.insert(PageBuffer::one(shape));
+        let mut pages = tile.pages_mut(shape, 0..1);
         for (span, source) in &self.pieces[self.by_first[item.first]] {
             let positions = overlap(block, span.clone());
             if positions.is_empty() {
                 continue;
             }
             match source {
-                Source::New => self.new.copy(item, block, head, (&mut tile.keys, &mut tile.values)),
-                Source::Pages(pages) => {
+                Source::New => self.new.copy(item, block, head, &mut pages[0]),
+                Source::Pages(pages_of) => {
                     let slots = positions.start % BLOCK_KEYS..(positions.end - 1) % BLOCK_KEYS + 1;
-                    tile.copy(pages.block(self.layer, block, head), slots);
+                    pages[0].copy(pages_of.block(self.layer, block, head), slots);
                 }
             }
         }
-        Block { keys: &tile.keys, values: &tile.values }
+        drop(pages);
+        tile.page(shape, 0)
     }
 }
 

@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use super::Call;
-use super::blocks::{Spans, Tile};
-use crate::engine::kernels::{self, BLOCK_KEYS, Block, QueryRows, STRIP_ROWS, write_lane};
+use super::blocks::Spans;
+use crate::engine::kernels::bf16::{self, Block16, QueryRows16};
+use crate::engine::kernels::{self, BLOCK_KEYS, Block, Level, QueryRows, STRIP_ROWS, write_lane};
 use crate::engine::pack::Item;
-use crate::engine::segment::PageShape;
+use crate::engine::page::{Page, PageBuffer, PageShape, StoredAs};
 
 /// Most queries of a task: enough to read each block once for many, few enough to share out work.
 pub(super) const QUERIES_MAX: usize = 32 * STRIP_ROWS;
@@ -32,11 +33,20 @@ pub(super) struct Task<'a> {
 /// Buffers of a task, one set a thread.
 #[derive(Default)]
 struct Buffers {
-    /// `[strips][head_dim][STRIP_ROWS]`.
-    strips: Vec<f32>,
+    strips: Strips,
+    visible: Vec<Range<usize>>,
     score_max: Vec<f32>,
     weight_sum: Vec<f32>,
-    tile: Tile,
+    tile: Option<PageBuffer>,
+}
+
+/// A walk's queries, in strips as the kernel of the stored type wants them.
+#[derive(Default)]
+struct Strips {
+    /// `[strips][head_dim][STRIP_ROWS]`.
+    f32: Vec<f32>,
+    /// `[strips][head_dim / 2][STRIP_ROWS]` words of two.
+    bf16: Vec<u32>,
 }
 
 thread_local! {
@@ -94,57 +104,74 @@ impl Task<'_> {
         if walk.blocks.is_empty() {
             return;
         }
+        let Buffers { strips, visible, score_max, weight_sum, tile } = buffers;
         let dim = self.shape.head_dim;
         let queries = &self.queries[walk.rows.start * dim..walk.rows.end * dim];
-        pack_strips(queries, dim, &mut buffers.strips);
+        match self.shape.stored {
+            StoredAs::F32 => pack_strips(queries, dim, &mut strips.f32),
+            StoredAs::Bf16 => pack_words(self.call.level, queries, dim, &mut strips.bf16),
+        }
+        let width = self.shape.value_width();
+        let softmax = &mut Softmax {
+            score_max: &mut score_max[walk.rows.clone()],
+            weight_sum: &mut weight_sum[walk.rows.clone()],
+            mixed: &mut mixed[walk.rows.start * width..walk.rows.end * width],
+        };
         for index in walk.blocks.clone() {
-            if self.sees_any(&walk.rows, index) {
-                let block = self.spans.block(walk.item, index, self.head, &mut buffers.tile);
-                let softmax = (&mut buffers.score_max[..], &mut buffers.weight_sum[..]);
-                self.attend(walk, (index, block), &buffers.strips, (softmax, mixed));
+            visible.clear();
+            visible.extend(walk.rows.clone().map(|row| self.seen(self.position(row), index)));
+            if visible.iter().all(Range::is_empty) {
+                continue;
+            }
+            match self.spans.block(walk.item, index, self.head, tile) {
+                Page::F32(block) => self.attend(block, &strips.f32, visible, softmax),
+                Page::Bf16(block) => self.attend_words(block, &strips.bf16, visible, softmax),
             }
         }
     }
 
-    /// Lets all strips of a walk attend to one block.
+    /// Lets all strips of a walk attend to one block of `f32`.
     fn attend(
         &self,
-        walk: &Walk<'_>,
-        (index, block): (usize, Block<'_>),
+        block: Block<'_>,
         strips: &[f32],
-        ((score_max, weight_sum), mixed): ((&mut [f32], &mut [f32]), &mut [f32]),
+        visible: &[Range<usize>],
+        softmax: &mut Softmax<'_>,
     ) {
         let width = self.shape.value_width();
-        for (strip, queries) in strips.chunks_exact(self.shape.head_dim * STRIP_ROWS).enumerate() {
-            let first = walk.rows.start + strip * STRIP_ROWS;
-            let rows = first..walk.rows.end.min(first + STRIP_ROWS);
-            let visible = self.visible(rows.clone(), index);
+        let strips = strips.chunks_exact(self.shape.head_dim * STRIP_ROWS);
+        for ((strip, queries), visible) in strips.enumerate().zip(visible.chunks(STRIP_ROWS)) {
             if visible.iter().all(Range::is_empty) {
                 continue;
             }
+            let rows = strip * STRIP_ROWS..strip * STRIP_ROWS + visible.len();
             let rows = QueryRows {
                 queries,
-                visible: &visible[..rows.len()],
-                score_max: &mut score_max[rows.clone()],
-                weight_sum: &mut weight_sum[rows.clone()],
-                mixed: &mut mixed[rows.start * width..rows.end * width],
+                visible,
+                score_max: &mut softmax.score_max[rows.clone()],
+                weight_sum: &mut softmax.weight_sum[rows.clone()],
+                mixed: &mut softmax.mixed[rows.start * width..rows.end * width],
             };
             kernels::attend(self.call.level, block, rows);
         }
     }
 
-    fn sees_any(&self, rows: &Range<usize>, block: usize) -> bool {
-        let positions = rows.clone().step_by(self.group).map(|row| self.position(row));
-        positions.into_iter().any(|position| !self.seen(position, block).is_empty())
-    }
-
-    /// The keys of `block` that each row sees.
-    fn visible(&self, rows: Range<usize>, block: usize) -> [Range<usize>; STRIP_ROWS] {
-        let mut visible = [const { 0..0 }; STRIP_ROWS];
-        for (visible, row) in visible.iter_mut().zip(rows) {
-            *visible = self.seen(self.position(row), block);
-        }
-        visible
+    /// The same with one of bf16.
+    fn attend_words(
+        &self,
+        block: Block16<'_>,
+        queries: &[u32],
+        visible: &[Range<usize>],
+        softmax: &mut Softmax<'_>,
+    ) {
+        let rows = QueryRows16 {
+            queries,
+            visible,
+            score_max: &mut *softmax.score_max,
+            weight_sum: &mut *softmax.weight_sum,
+            mixed: &mut *softmax.mixed,
+        };
+        bf16::attend(self.call.level, block, rows);
     }
 
     fn position(&self, row: usize) -> usize {
@@ -159,6 +186,16 @@ impl Task<'_> {
         let last = (position + 1).saturating_sub(base).min(BLOCK_KEYS);
         if first < last { first..last } else { 0..0 }
     }
+}
+
+/// How far the softmax of a walk's queries has come.
+struct Softmax<'a> {
+    /// `[queries]`.
+    score_max: &'a mut [f32],
+    /// `[queries]`.
+    weight_sum: &'a mut [f32],
+    /// `[queries][value width]`.
+    mixed: &'a mut [f32],
 }
 
 /// Multiplies all values of a row.
@@ -177,5 +214,14 @@ fn pack_strips(rows: &[f32], dim: usize, strips: &mut Vec<f32>) {
         for (lane, row) in rows.chunks_exact(dim).enumerate() {
             write_lane(strip, lane, row.iter().copied());
         }
+    }
+}
+
+/// The same into words of two bf16.
+fn pack_words(level: Level, rows: &[f32], dim: usize, strips: &mut Vec<u32>) {
+    let len = dim / 2 * STRIP_ROWS;
+    strips.resize((rows.len() / dim).div_ceil(STRIP_ROWS) * len, 0);
+    for (strip, rows) in strips.chunks_exact_mut(len).zip(rows.chunks(STRIP_ROWS * dim)) {
+        bf16::fill(level, rows, dim, strip);
     }
 }
