@@ -8,6 +8,7 @@
 mod activate;
 mod attend;
 mod exponential;
+pub mod int8;
 mod matrix;
 mod normalize;
 mod portable;

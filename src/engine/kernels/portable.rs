@@ -64,6 +64,17 @@ impl Level {
         }
     }
 
+    /// Whether the CPU multiplies unsigned by signed bytes and sums four at a time (AVX-512 VNNI).
+    pub fn has_int8_dot(self) -> bool {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => is_x86_feature_detected!("avx512vnni"),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => false,
+            Kind::Portable => false,
+        }
+    }
+
     /// Runs `job` compiled for this level.
     pub(super) fn run<J: Job>(self, job: J) {
         match self.0 {
