@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::{
     BoundaryRegistration, DecisionConfig, DialectChoice, EngineConfig, EngineKind, FakeConfig,
-    FakeFault, HttpConfig, KvBytes, LayoutChoice, PrecisionChoice, Readout, SamplesDefault, SchedulerConfig,
+    FakeFault, HttpConfig, KvBytes, LayoutChoice, PrecisionChoice, Readout, SamplesDefault,
+    SchedulerConfig,
 };
 
 impl Default for HttpConfig {

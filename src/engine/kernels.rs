@@ -9,6 +9,7 @@ mod activate;
 mod attend;
 pub mod bf16;
 mod exponential;
+pub mod int8;
 mod matrix;
 mod normalize;
 mod operand;

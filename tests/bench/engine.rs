@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use actors::{Chunk, Completion, Engine, PathPart, Row, Step, StepOutcome};
-use docket::engine::kernels::{Level, Panels, Product, Strips, multiply};
+use docket::engine::kernels::{Level, Operand, Precision, Product, Weights, multiply};
 use docket::engine::{CpuEngine, CpuSegment, EngineOptions};
 use docket::files::{
     Activation, Architecture, DecoderConfig, FilesError, HostTensor, RopeConfig, RopeScaling,
@@ -68,29 +68,39 @@ fn numbers(count: usize, seed: u32) -> Vec<f32> {
 }
 
 fn products(pool: &rayon::ThreadPool) {
-    for level in Level::all() {
+    for (precision, level) in
+        Precision::ALL.into_iter().flat_map(|p| Level::all().into_iter().map(move |l| (p, l)))
+    {
         for (depth, columns) in SHAPES {
-            let mut panels = Panels::zeros(columns, depth);
-            panels.pack(0, &numbers(columns * depth, 1));
-            for rows in [8, 60, 512] {
-                product(pool, level, &panels, rows);
+            let mut weights = Weights::zeros(precision, columns, depth);
+            weights.pack(0, &numbers(columns * depth, 1));
+            for rows in [1, 8, 60, 512] {
+                product(pool, (precision, level), &weights, rows);
             }
         }
     }
 }
 
-fn product(pool: &rayon::ThreadPool, level: Level, panels: &Panels, rows: usize) {
-    let (depth, columns) = (panels.depth(), panels.columns());
-    let (mut strips, mut out) = (Strips::default(), Product::default());
-    strips.pack(&numbers(rows * depth, 2), depth);
+fn product(
+    pool: &rayon::ThreadPool,
+    (precision, level): (Precision, Level),
+    weights: &Weights,
+    rows: usize,
+) {
+    let (depth, columns) = (weights.depth(), weights.columns());
+    let (mut left, mut out) = (Operand::new(precision), Product::default());
+    let values = numbers(rows * depth, 2);
+    left.fill(level, (rows, depth), |first, rows| {
+        rows.copy_from_slice(&values[first * depth..][..rows.len()]);
+    });
     let work = 2.0 * (rows * depth * columns) as f64 / 1e9;
     let repeats = whole(RUN_GFLOP / work);
     let best = pool.install(|| {
-        Best::of(|| (0..repeats).for_each(|_| multiply(level, &strips, panels, None, &mut out)))
+        Best::of(|| (0..repeats).for_each(|_| multiply(level, &left, weights, None, &mut out)))
     });
     let work = f64::from(repeats) * work;
     println!(
-        "{} {} threads, {rows} rows {depth} x {columns}: {:.1} GFLOP/CPU s, {:.1} GFLOP/s",
+        "{precision} {} {} threads, {rows} rows {depth} x {columns}: {:.1} GFLOP/CPU s, {:.1} GFLOP/s",
         level.name(),
         pool.current_num_threads(),
         work / best.cpu,
@@ -185,14 +195,17 @@ fn tokens(count: u32) -> Vec<u32> {
 }
 
 #[expect(clippy::expect_used, reason = "a bench may stop")]
-fn steps(threads: usize) {
+fn steps(precision: Precision, threads: usize) {
     let config = smollm2_135m();
-    let options = EngineOptions { threads, ..EngineOptions::default() };
+    let options = EngineOptions { threads, precision, ..EngineOptions::default() };
     let started = Instant::now();
     let made_up = MadeUp(config.clone());
     let engine = CpuEngine::load(&config, &made_up, &options, &mut |_, _| {}).expect("loads");
     let (loaded, memory) = (started.elapsed(), engine.memory());
-    println!("{threads} threads: made and loaded in {loaded:.2?}, {memory:?}{}", resident());
+    println!(
+        "{precision} {threads} threads: made and loaded in {loaded:.2?}, {memory:?}{}",
+        resident()
+    );
 
     let mut path = Vec::new();
     for length in [64, 512, 1024] {
@@ -201,14 +214,18 @@ fn steps(threads: usize) {
             let made = ask(&engine, vec![chunk()], Vec::new()).chunks.remove(0);
             path = vec![PathPart::Segment(made)];
         };
-        report(&format!("{threads} threads: chunk of {length}"), f64::from(length), &Best::of(run));
+        report(
+            &format!("{precision} {threads} threads: chunk of {length}"),
+            f64::from(length),
+            &Best::of(run),
+        );
     }
     for (count, length) in [(1, 1), (1, 60), (8, 4), (8, 16), (8, 60)] {
         let labels = (300..326).collect();
         let row =
             Row { path: path.clone(), suffix: tokens(length).into(), labels, want_hidden: false };
         let run = || drop(ask(&engine, Vec::new(), vec![row.clone(); count]));
-        let name = format!("{threads} threads: {count} rows of {length} on 1024");
+        let name = format!("{precision} {threads} threads: {count} rows of {length} on 1024");
         report(&name, (count * length as usize) as f64, &Best::of(run));
     }
 }
@@ -234,7 +251,7 @@ fn main() -> Result<(), rayon::ThreadPoolBuildError> {
             products(&rayon::ThreadPoolBuilder::new().num_threads(threads).build()?);
         }
         if is_wanted("steps") {
-            steps(threads);
+            Precision::ALL.into_iter().for_each(|precision| steps(precision, threads));
         }
     }
     Ok(())

@@ -26,15 +26,25 @@ fn answers(base: &str, number: usize) -> String {
 
 #[test]
 fn smollm2_gives_the_same_bytes_cold_warm_chunked_merged_and_at_any_thread_count() {
-    let Some(first) = Server::smollm2(&["--threads", "1", "--register-boundary", "off"]) else {
-        return;
-    };
-    let alone: Vec<String> = (0..3).map(|number| answers(first.base(), number)).collect();
-    drop(first);
+    let mut seen = Vec::new();
+    for precision in ["f32", "bf16", "int8"] {
+        let arguments = ["--precision", precision, "--threads", "1", "--register-boundary", "off"];
+        let Some(first) = Server::smollm2(&arguments) else { return };
+        let alone: Vec<String> = (0..3).map(|number| answers(first.base(), number)).collect();
+        drop(first);
+        same_in_company(precision, &alone);
+        seen.push(alone);
+    }
+    assert!(seen[0] != seen[1] && seen[1] != seen[2], "the precision makes no difference");
+}
+
+/// Asks the same of two servers, twelve clients at a time.
+fn same_in_company(precision: &str, alone: &[String]) {
     let small_steps =
         ["--threads", "2", "--chunk-tokens", "64", "--step-tokens", "96", "--rows-max", "3"];
     for arguments in [&["--threads", "2"][..], &small_steps[..]] {
-        let server = Server::smollm2(arguments).expect("it is installed");
+        let server = Server::smollm2(&[&["--precision", precision], arguments].concat());
+        let server = server.expect("it is installed");
         let clients: Vec<_> = (0..12)
             .map(|client| {
                 let base = server.base().to_owned();
@@ -43,7 +53,7 @@ fn smollm2_gives_the_same_bytes_cold_warm_chunked_merged_and_at_any_thread_count
             .collect();
         for client in clients {
             let (number, got) = client.join().expect("no panic");
-            assert_eq!(got, alone[number], "state {number} under {arguments:?}");
+            assert_eq!(got, alone[number], "state {number} in {precision} under {arguments:?}");
         }
     }
 }

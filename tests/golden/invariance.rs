@@ -5,11 +5,11 @@
 //! must give the same bits, hidden state and label mass included.
 
 use actors::{Engine, PathPart, RowOutcome};
-use docket::engine::kernels::Level;
+use docket::engine::kernels::{Level, Precision};
 use docket::engine::{CpuEngine, CpuSegment};
 use proptest::prelude::*;
 
-use crate::steps::{ask, bits, chunk, load, load_at, read_alone, row};
+use crate::steps::{ask, bits, chunk, load_at, load_in, read_alone, row};
 use crate::tiny::{self, Seeded, TinyModel};
 
 /// A prefix and some suffixes after it, with each prompt's base line.
@@ -21,8 +21,8 @@ struct World {
 }
 
 impl World {
-    fn new(model: &TinyModel, prefix: usize, suffixes: &[usize]) -> Self {
-        Self::on(load(model, 1), prefix, suffixes)
+    fn new(model: &TinyModel, precision: Precision, prefix: usize, suffixes: &[usize]) -> Self {
+        Self::on(load_in(model, precision, 1), prefix, suffixes)
     }
 
     /// With the base line of this engine.
@@ -80,8 +80,15 @@ fn outcomes(rows: Vec<Result<RowOutcome, actors::EngineError>>) -> Vec<Vec<u32>>
     rows.into_iter().map(|row| bits(&row.unwrap())).collect()
 }
 
-fn worlds() -> Vec<World> {
-    tiny::all().iter().map(|model| World::new(model, 187, &[1, 5, 13, 70, 30])).collect()
+/// Every tiny model in every precision.
+fn models() -> Vec<(TinyModel, Precision)> {
+    let in_each = |model: TinyModel| Precision::ALL.map(|precision| (model.clone(), precision));
+    tiny::all().into_iter().flat_map(in_each).collect()
+}
+
+fn worlds() -> impl Iterator<Item = World> {
+    let models = models().into_iter();
+    models.map(|(model, precision)| World::new(&model, precision, 187, &[1, 5, 13, 70, 30]))
 }
 
 #[test]
@@ -145,10 +152,10 @@ fn rows_see_the_chunks_of_their_own_step() {
 
 #[test]
 fn the_number_of_threads_changes_no_bit() {
-    for model in tiny::all() {
-        let world = World::new(&model, 187, &[1, 5, 13, 70, 30]);
+    for (model, precision) in models() {
+        let world = World::new(&model, precision, 187, &[1, 5, 13, 70, 30]);
         for threads in [2, 3] {
-            let engine = load(&model, threads);
+            let engine = load_in(&model, precision, threads);
             let path = world.make_resident(&engine, &[(100, true)]);
             assert_eq!(world.read(&engine, &path, &[0, 1, 2, 3, 4]), world.base);
         }
@@ -157,10 +164,10 @@ fn the_number_of_threads_changes_no_bit() {
 
 #[test]
 fn every_instruction_set_keeps_the_promise() {
-    for (model, level) in
-        tiny::all().iter().flat_map(|m| Level::all().into_iter().map(move |l| (m, l)))
-    {
-        let world = World::on(load_at(model, level), 187, &[1, 5, 13, 70, 30]);
+    let models = models().into_iter();
+    let models = models.flat_map(|model| Level::all().into_iter().map(move |l| (model.clone(), l)));
+    for ((model, precision), level) in models {
+        let world = World::on(load_at(&model, precision, level), 187, &[1, 5, 13, 70, 30]);
         for run in [187, 50, 64] {
             let path = world.make_resident(&world.engine, &[(run, true), (run, false)]);
             let read = world.read(&world.engine, &path, &[4, 0, 3, 1, 2]);
@@ -174,7 +181,10 @@ fn levels_that_fuse_give_the_same_bits() {
     let fuses = |level: &Level| level.name() != "portable";
     for model in tiny::all() {
         let prompt = Seeded(21).tokens(150);
-        let engines = Level::all().into_iter().filter(fuses).map(|level| load_at(&model, level));
+        let engines = Level::all()
+            .into_iter()
+            .filter(fuses)
+            .map(|level| load_at(&model, Precision::F32, level));
         let reads: Vec<_> = engines.map(|engine| bits(&read_alone(&engine, &prompt))).collect();
         assert!(reads.windows(2).all(|pair| pair[0] == pair[1]));
     }
@@ -193,9 +203,9 @@ fn a_segment_that_was_dropped_comes_back_the_same() {
 
 #[test]
 fn a_long_read_is_shared_out_without_a_trace() {
-    for model in tiny::all() {
-        let world = World::new(&model, 70, &[500, 3]);
-        let engine = load(&model, 2);
+    for (model, precision) in models() {
+        let world = World::new(&model, precision, 70, &[500, 3]);
+        let engine = load_in(&model, precision, 2);
         let path = world.make_resident(&engine, &[]);
         assert_eq!(world.read(&engine, &path, &[1, 0]), world.expected(&[1, 0]));
     }
@@ -204,14 +214,33 @@ fn a_long_read_is_shared_out_without_a_trace() {
 #[test]
 fn segments_take_the_bytes_that_caps_say() {
     use actors::Segment;
-    let world = World::new(&tiny::qwen3(), 187, &[1]);
-    let path = world.make_resident(&world.engine, &[(30, true), (34, true), (64, true)]);
-    let mut start = 0;
-    for part in path {
-        let PathPart::Segment(segment) = part else { panic!("not a segment") };
-        let expected = world.engine.caps().segment_bytes(start, segment.tokens());
-        assert_eq!(segment.bytes(), expected);
-        start += segment.tokens();
+    for precision in Precision::ALL {
+        let world = World::new(&tiny::qwen3(), precision, 187, &[1]);
+        let path = world.make_resident(&world.engine, &[(30, true), (34, true), (64, true)]);
+        let mut start = 0;
+        for part in path {
+            let PathPart::Segment(segment) = part else { panic!("not a segment") };
+            let expected = world.engine.caps().segment_bytes(start, segment.tokens());
+            assert_eq!(segment.bytes(), expected);
+            start += segment.tokens();
+        }
+    }
+}
+
+/// Largest difference of label log-probabilities from exact products.
+fn drift(model: &TinyModel, precision: Precision) -> f32 {
+    let prompt = Seeded(5).tokens(150);
+    let [exact, rounded] = [Precision::F32, precision]
+        .map(|precision| read_alone(&load_in(model, precision, 1), &prompt).logprobs);
+    exact.iter().zip(rounded).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+#[test]
+fn rounded_products_stay_near_the_exact_ones() {
+    for model in tiny::all() {
+        let (bf16, int8) = (drift(&model, Precision::Bf16), drift(&model, Precision::Int8));
+        assert!(bf16 > 0.0 && bf16 < 0.05, "bf16 is off by {bf16}");
+        assert!(int8 > 0.0 && int8 < 0.15, "int8 is off by {int8}");
     }
 }
 
@@ -222,6 +251,7 @@ proptest! {
     #[test]
     fn any_arrangement_gives_the_same_bits(
         model in 0..6_usize,
+        precision in prop::sample::select(Precision::ALL.to_vec()),
         prefix in 1..200_usize,
         runs in prop::collection::vec((1..90_usize, any::<bool>()), 0..6),
         suffixes in prop::collection::vec(1..80_usize, 1..5),
@@ -229,8 +259,8 @@ proptest! {
         threads in 1..3_usize,
     ) {
         let model = &tiny::all()[model];
-        let world = World::new(model, prefix, &suffixes);
-        let engine = load(model, threads);
+        let world = World::new(model, precision, prefix, &suffixes);
+        let engine = load_in(model, precision, threads);
         let path = world.make_resident(&engine, &runs);
         let order: Vec<usize> = order.iter().map(|index| index % suffixes.len()).collect();
         prop_assert_eq!(world.read(&engine, &path, &order), world.expected(&order));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use actors::{
     Chunk, Completion, Engine, EngineError, PathPart, Row, RowOutcome, Step, StepOutcome,
 };
-use docket::engine::kernels::Level;
+use docket::engine::kernels::{Level, Precision};
 use docket::engine::{CpuEngine, EngineOptions};
 
 use crate::tiny::TinyModel;
@@ -20,7 +20,13 @@ pub(crate) fn options(threads: usize) -> EngineOptions {
 }
 
 pub(crate) fn load(model: &TinyModel, threads: usize) -> CpuEngine {
-    CpuEngine::load(&model.config, model, &options(threads), &mut |_, _| {}).unwrap()
+    load_in(model, Precision::F32, threads)
+}
+
+/// An engine with products of this precision.
+pub(crate) fn load_in(model: &TinyModel, precision: Precision, threads: usize) -> CpuEngine {
+    let options = EngineOptions { precision, ..options(threads) };
+    CpuEngine::load(&model.config, model, &options, &mut |_, _| {}).unwrap()
 }
 
 pub(crate) fn row<S: Clone>(path: &[PathPart<S>], suffix: &[u32]) -> Row<S> {
@@ -32,8 +38,8 @@ pub(crate) fn chunk<S: Clone>(path: &[PathPart<S>], tokens: &[u32]) -> Chunk<S> 
 }
 
 /// An engine with the kernels of this instruction set.
-pub(crate) fn load_at(model: &TinyModel, level: Level) -> CpuEngine {
-    let options = EngineOptions { level: Some(level), ..options(1) };
+pub(crate) fn load_at(model: &TinyModel, precision: Precision, level: Level) -> CpuEngine {
+    let options = EngineOptions { level: Some(level), precision, ..options(1) };
     CpuEngine::load(&model.config, model, &options, &mut |_, _| {}).unwrap()
 }
 

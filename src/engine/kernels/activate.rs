@@ -49,11 +49,9 @@ impl ActivateJob<'_> {
         let panels = width.div_ceil(PANEL_COLUMNS);
         for (row, out) in (first..).zip(out.chunks_exact_mut(width)) {
             for (panel, out) in out.chunks_mut(PANEL_COLUMNS).enumerate() {
-                let pairs =
-                    gate_up.lanes(panel, row).iter().zip(gate_up.lanes(panels + panel, row));
-                for (out, (gate, up)) in out.iter_mut().zip(pairs) {
-                    *out = activation(*gate) * up;
-                }
+                let (gate, up) = (gate_up.lanes(panel, row), gate_up.lanes(panels + panel, row));
+                let gated = gate.iter().zip(up).map(|(gate, up)| activation(*gate) * up);
+                out.iter_mut().zip(gated).for_each(|(out, value)| *out = value);
             }
         }
     }

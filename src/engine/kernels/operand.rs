@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use rayon::prelude::*;
 
 use super::bf16::{self, Bf16Panels, Bf16Strips};
+use super::int8::{self, Int8Panels, Int8Strips};
 use super::matrix::{Panels, Strips};
 use super::{Level, Precision, STRIP_ROWS};
 
@@ -15,6 +16,8 @@ pub enum Weights {
     F32(Panels),
     /// Rounded to bf16.
     Bf16(Bf16Panels),
+    /// In blocks of 8-bit integers.
+    Int8(Int8Panels),
 }
 
 impl Weights {
@@ -23,6 +26,7 @@ impl Weights {
         match precision {
             Precision::F32 => Self::F32(Panels::zeros(columns, depth)),
             Precision::Bf16 => Self::Bf16(Bf16Panels::zeros(columns, depth)),
+            Precision::Int8 => Self::Int8(Int8Panels::zeros(columns, depth)),
         }
     }
 
@@ -31,6 +35,7 @@ impl Weights {
         match self {
             Self::F32(panels) => panels.pack(first, weights),
             Self::Bf16(panels) => panels.pack(first, weights),
+            Self::Int8(panels) => panels.pack(first, weights),
         }
     }
 
@@ -39,6 +44,7 @@ impl Weights {
         match self {
             Self::F32(panels) => panels.read_column(column, out),
             Self::Bf16(panels) => panels.read_column(column, out),
+            Self::Int8(panels) => panels.read_column(column, out),
         }
     }
 
@@ -47,6 +53,7 @@ impl Weights {
         match self {
             Self::F32(panels) => panels.columns(),
             Self::Bf16(panels) => panels.columns(),
+            Self::Int8(panels) => panels.columns(),
         }
     }
 
@@ -55,6 +62,7 @@ impl Weights {
         match self {
             Self::F32(panels) => panels.panels(),
             Self::Bf16(panels) => panels.panels(),
+            Self::Int8(panels) => panels.panels(),
         }
     }
 
@@ -63,6 +71,7 @@ impl Weights {
         match self {
             Self::F32(panels) => panels.depth(),
             Self::Bf16(panels) => panels.depth(),
+            Self::Int8(panels) => panels.depth(),
         }
     }
 
@@ -71,6 +80,7 @@ impl Weights {
         match self {
             Self::F32(panels) => panels.bytes(),
             Self::Bf16(panels) => panels.bytes(),
+            Self::Int8(panels) => panels.bytes(),
         }
     }
 }
@@ -82,6 +92,8 @@ pub enum Operand {
     F32(Strips),
     /// Rounded to bf16.
     Bf16(Bf16Strips),
+    /// In blocks of 8-bit integers.
+    Int8(Int8Strips),
 }
 
 thread_local! {
@@ -95,6 +107,7 @@ impl Operand {
         match precision {
             Precision::F32 => Self::F32(Strips::default()),
             Precision::Bf16 => Self::Bf16(Bf16Strips::default()),
+            Precision::Int8 => Self::Int8(Int8Strips::default()),
         }
     }
 
@@ -127,6 +140,12 @@ impl Operand {
                     written(first, &mut |rows| bf16::fill(level, rows, depth, strip));
                 });
             }
+            Self::Int8(strips) => {
+                strips.reshape(rows, depth);
+                strips.par_strips().for_each(|(first, strip)| {
+                    written(first, &mut |rows| int8::fill(level, rows, depth, strip));
+                });
+            }
         }
     }
 
@@ -135,6 +154,7 @@ impl Operand {
         match self {
             Self::F32(strips) => strips.rows(),
             Self::Bf16(strips) => strips.rows(),
+            Self::Int8(strips) => strips.rows(),
         }
     }
 
@@ -143,6 +163,7 @@ impl Operand {
         match self {
             Self::F32(strips) => strips.depth(),
             Self::Bf16(strips) => strips.depth(),
+            Self::Int8(strips) => strips.depth(),
         }
     }
 }

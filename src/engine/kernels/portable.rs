@@ -64,13 +64,26 @@ impl Level {
         }
     }
 
-    /// Whether this level may use the dot product of two bf16 pairs, `vdpbf16ps`.
+    /// Whether the CPU multiplies and sums pairs of bf16 (`vdpbf16ps`).
     pub fn has_bf16_dot(self) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        let has = self.0 == Kind::Avx512 && is_x86_feature_detected!("avx512bf16");
-        #[cfg(not(target_arch = "x86_64"))]
-        let has = false;
-        has
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => is_x86_feature_detected!("avx512bf16"),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => false,
+            Kind::Portable => false,
+        }
+    }
+
+    /// Whether the CPU multiplies unsigned by signed bytes and sums four at a time (AVX-512 VNNI).
+    pub fn has_int8_dot(self) -> bool {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => is_x86_feature_detected!("avx512vnni"),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => false,
+            Kind::Portable => false,
+        }
     }
 
     /// Runs `job` compiled for this level.

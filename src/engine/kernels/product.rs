@@ -8,6 +8,7 @@
 use rayon::prelude::*;
 
 use super::bf16;
+use super::int8;
 use super::matrix::{Product, Strips};
 use super::operand::{Operand, Weights};
 use super::portable::{Isa, Job, Left, Out, Right};
@@ -56,7 +57,12 @@ pub fn multiply_panel(
         (Operand::Bf16(left), Weights::Bf16(right)) => {
             bf16::multiply_panel(level, left, right, panel, out);
         }
-        _ => unreachable!("operands of two precisions"),
+        (Operand::Int8(left), Weights::Int8(right)) => {
+            int8::multiply_panel(level, left, right, panel, out);
+        }
+        (Operand::F32(_) | Operand::Bf16(_) | Operand::Int8(_), _) => {
+            unreachable!("operands of two precisions");
+        }
     }
 }
 

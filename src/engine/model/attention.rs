@@ -184,11 +184,11 @@ impl Attention {
         let (dim, width, group) = (self.shape.head_dim, self.shape.value_width(), self.group());
         let tokens = call.pack.tokens();
         left.fill(call.level, (tokens, self.heads * dim), |first, rows| {
-            for (token, row) in (first..).zip(rows.chunks_exact_mut(self.heads * dim)) {
-                for (head, out) in row.chunks_exact_mut(dim).enumerate() {
-                    let from = (head / group * tokens + token) * group + head % group;
-                    out.copy_from_slice(&mixed[from * width..][..dim]);
-                }
+            // Row-major rows: the heads of a token follow each other.
+            for (number, out) in rows.chunks_exact_mut(dim).enumerate() {
+                let (token, head) = (first + number / self.heads, number % self.heads);
+                let from = (head / group * tokens + token) * group + head % group;
+                out.copy_from_slice(&mixed[from * width..][..dim]);
             }
         });
     }

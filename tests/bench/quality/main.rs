@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
+use docket::engine::kernels::Precision;
 
 use cases::Case;
 use model::{LoadedModel, Model};
@@ -45,6 +46,9 @@ struct Arguments {
     /// Only the first N generated cases
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// Precisions to compare: f32, bf16, int8
+    #[arg(long, value_delimiter = ',', default_value = "f32", value_parser = precision)]
+    precision: Vec<Precision>,
     /// Threads of the engine
     #[arg(long, default_value_t = 2)]
     threads: usize,
@@ -57,6 +61,17 @@ struct Arguments {
     /// What `cargo bench` passes to every bench
     #[arg(long, hide = true)]
     bench: bool,
+}
+
+impl Arguments {
+    fn precisions(&self) -> impl Iterator<Item = Precision> {
+        self.precision.iter().copied()
+    }
+}
+
+fn precision(name: &str) -> Result<Precision, String> {
+    let known = Precision::ALL.into_iter().find(|precision| precision.name() == name);
+    known.ok_or_else(|| format!("{name:?} is none of f32, bf16, int8"))
 }
 
 /// Which cases are read.
@@ -94,9 +109,9 @@ fn main() -> anyhow::Result<()> {
         [] => vec![model.default_layout().to_owned()],
         named => named.to_vec(),
     };
-    let missing = read_missing(&model, &layouts, &sets, &mut results, arguments.threads)?;
+    let missing = read_missing(&model, &arguments, &layouts, &sets, &mut results)?;
     eprintln!("{missing} readings added to {}", path.display());
-    report(&model, &layouts, &sets, &results)
+    report(&model, &arguments, &layouts, &sets, &results)
 }
 
 fn case_sets(arguments: &Arguments, folder: &Path) -> anyhow::Result<Vec<CaseSet>> {
@@ -119,52 +134,69 @@ fn case_sets(arguments: &Arguments, folder: &Path) -> anyhow::Result<Vec<CaseSet
 /// Reads every case that the results do not have; loads the weights only if there is one.
 fn read_missing(
     model: &Model,
+    arguments: &Arguments,
     layouts: &[String],
     sets: &[CaseSet],
     results: &mut Results,
-    threads: usize,
 ) -> anyhow::Result<usize> {
-    let mut loaded: Option<LoadedModel<'_>> = None;
     let mut count = 0;
-    for id in layouts {
-        let layout = model.layout(id)?;
-        let cases = sets.iter().flat_map(|set| &set.cases);
-        let wanted: Vec<&Case> = cases
-            .filter(|case| results.find(model.fingerprint(), &layout.identity, &case.id).is_none())
-            .collect();
-        if wanted.is_empty() {
-            continue;
+    for precision in arguments.precisions() {
+        let mut loaded: Option<LoadedModel<'_>> = None;
+        for id in layouts {
+            let layout = model.layout(id, precision)?;
+            let wanted = wanted(model, &layout.identity, sets, results);
+            if wanted.is_empty() {
+                continue;
+            }
+            let engine = match &mut loaded {
+                Some(engine) => engine,
+                None => loaded.insert(model.load(precision, arguments.threads)?),
+            };
+            let mut reader = engine.reader(&layout);
+            for (number, case) in wanted.iter().enumerate() {
+                results.add(reader.record(case).with_context(|| case.id.clone())?)?;
+                eprintln!("{id} {precision}: {} of {} ({})", number + 1, wanted.len(), case.id);
+            }
+            count += wanted.len();
         }
-        let engine = match &mut loaded {
-            Some(engine) => engine,
-            None => loaded.insert(model.load(threads)?),
-        };
-        let mut reader = engine.reader(&layout);
-        for (number, case) in wanted.iter().enumerate() {
-            results.add(reader.record(case).with_context(|| case.id.clone())?)?;
-            eprintln!("{id}: {} of {} ({})", number + 1, wanted.len(), case.id);
-        }
-        count += wanted.len();
     }
     Ok(count)
 }
 
+/// Cases that the results do not have.
+fn wanted<'a>(
+    model: &Model,
+    identity: &str,
+    sets: &'a [CaseSet],
+    results: &Results,
+) -> Vec<&'a Case> {
+    let cases = sets.iter().flat_map(|set| &set.cases);
+    let is_new = |case: &&Case| results.find(model.fingerprint(), identity, &case.id).is_none();
+    cases.filter(is_new).collect()
+}
+
 fn report(
     model: &Model,
+    arguments: &Arguments,
     layouts: &[String],
     sets: &[CaseSet],
     results: &Results,
 ) -> anyhow::Result<()> {
     let mut groups = Vec::new();
-    for id in layouts {
-        let identity = model.layout(id)?.identity;
-        for set in sets {
-            let find = |case: &Case| results.find(model.fingerprint(), &identity, &case.id);
-            let records = set.cases.iter().filter_map(find).collect();
-            groups.push(Group { layout: id, set: &set.name, records });
+    for precision in arguments.precisions() {
+        for id in layouts {
+            let identity = model.layout(id, precision)?.identity;
+            for set in sets {
+                let find = |case: &Case| results.find(model.fingerprint(), &identity, &case.id);
+                let records = set.cases.iter().filter_map(find).collect();
+                groups.push(Group { layout: id, precision, set: &set.name, records });
+            }
         }
     }
     println!("{}\n{}", table::quality(&groups), table::samples(&groups));
+    if groups.iter().any(|group| group.precision != Precision::F32) {
+        println!("{}", table::drift(&groups));
+    }
     for group in groups.iter().filter(|group| group.set.starts_with("generated")) {
         println!("{}", table::profile(group));
     }

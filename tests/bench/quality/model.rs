@@ -6,6 +6,7 @@ use actors::RowOutcome;
 use anyhow::{Context as _, ensure};
 use clap::Parser as _;
 use docket::cli::Cli;
+use docket::engine::kernels::Precision;
 use docket::engine::{CpuEngine, EngineOptions};
 use docket::files::{self, ModelFiles};
 use docket::models::{self, ModelRef, Progress, Store};
@@ -36,7 +37,8 @@ pub(crate) struct Model {
 /// Prompts of the model in one layout.
 #[derive(Debug)]
 pub(crate) struct ModelLayout {
-    /// Its id and what it consists of: results of a layout that was changed are not reused.
+    /// Its id, what it consists of, and the precision unless that is f32: results of a layout that
+    /// was changed are not reused.
     pub(crate) identity: String,
     prompter: Prompter,
 }
@@ -81,19 +83,29 @@ impl Model {
     }
 
     /// The model's prompts in the layout of this id.
-    pub(crate) fn layout(&self, id: &str) -> anyhow::Result<ModelLayout> {
+    pub(crate) fn layout(&self, id: &str, precision: Precision) -> anyhow::Result<ModelLayout> {
         let layout = layout::layout(id).with_context(|| format!("no layout is called {id:?}"))?;
         let content = format!("{:x}", Sha256::digest(format!("{layout:?}")));
         let profile = Profile { layout, ..self.profile };
         let tokenizer = Arc::clone(&self.tokenizer);
         let fingerprint = self.fingerprint();
         let prompter = Prompter::new(tokenizer, &self.files.prompt, profile, fingerprint)?;
-        Ok(ModelLayout { identity: format!("{id}@{}", &content[..8]), prompter })
+        let rounded = match precision {
+            Precision::F32 => "",
+            Precision::Bf16 => "+bf16",
+            Precision::Int8 => "+int8",
+        };
+        let identity = format!("{id}@{}{rounded}", &content[..8]);
+        Ok(ModelLayout { identity, prompter })
     }
 
     /// Loads the weights.
-    pub(crate) fn load(&self, threads: usize) -> anyhow::Result<LoadedModel<'_>> {
-        let options = EngineOptions { threads, ..EngineOptions::default() };
+    pub(crate) fn load(
+        &self,
+        precision: Precision,
+        threads: usize,
+    ) -> anyhow::Result<LoadedModel<'_>> {
+        let options = EngineOptions { threads, precision, ..EngineOptions::default() };
         let (config, tensors) = (&self.files.config, &*self.files.tensors);
         let engine = CpuEngine::load(config, tensors, &options, &mut |_, _| {})?;
         Ok(LoadedModel { model: self, engine })

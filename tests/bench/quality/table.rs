@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use docket::engine::kernels::Precision;
+
 use crate::fit::{self, Fit};
 use crate::measures::{self, Labelled};
 use crate::record::Record;
@@ -14,6 +16,8 @@ const KINDS: [&str; 3] = ["noul", "choice", "score"];
 pub(crate) struct Group<'a> {
     /// The layout's id.
     pub(crate) layout: &'a str,
+    /// What the products were computed in.
+    pub(crate) precision: Precision,
     /// Name of the set.
     pub(crate) set: &'a str,
     /// In the set's order.
@@ -21,6 +25,14 @@ pub(crate) struct Group<'a> {
 }
 
 impl Group<'_> {
+    /// Layout, with the precision unless that is f32.
+    fn name(&self) -> String {
+        match self.precision {
+            Precision::F32 => self.layout.to_owned(),
+            Precision::Bf16 | Precision::Int8 => format!("{} {}", self.layout, self.precision),
+        }
+    }
+
     fn of_kind(&self, kind: &str) -> Vec<&Record> {
         self.records.iter().copied().filter(|record| record.kind == kind).collect()
     }
@@ -51,7 +63,7 @@ fn quality_row(group: &Group<'_>, kind: &str, records: &[&Record]) -> String {
     format!(
         "| {} | {} | {kind} | {} | {one:.2} | **{:.2}** ({low:.2}-{high:.2}) | {:.2} → {:.2} \
          | {:.2} → {:.2} | {:.2} → {:.2} | {:.2} | {:.2} | {} |\n",
-        group.layout,
+        group.name(),
         group.set,
         all.len(),
         measures::accuracy(&all),
@@ -102,7 +114,7 @@ fn samples_row(group: &Group<'_>, kind: &str) -> String {
         if orders == cheapest { format!("**{right}**") } else { right.to_string() }
     });
     let shown = shown.collect::<Vec<_>>().join(", ");
-    format!("| {} | {} | {kind} | {} | {shown} |\n", group.layout, group.set, records.len())
+    format!("| {} | {} | {kind} | {} | {shown} |\n", group.name(), group.set, records.len())
 }
 
 /// What a profile should hold for this layout: orders and temperature a kind.
@@ -121,7 +133,7 @@ pub(crate) fn profile(group: &Group<'_>) -> String {
         let _ = writeln!(
             text,
             "| {} | {kind} | {orders} | {temperature:.2} | {:.3} → {:.3} | {:.3} → {:.3} | {:.3} → {:.3} |",
-            group.layout,
+            group.name(),
             before.log_loss,
             after.log_loss,
             before.brier,
@@ -131,6 +143,44 @@ pub(crate) fn profile(group: &Group<'_>) -> String {
         );
     }
     text
+}
+
+/// How far rounded products are from exact ones on the same cases: difference of each probability
+/// of the averaged distributions, and cases whose top answer is another.
+pub(crate) fn drift(groups: &[Group<'_>]) -> String {
+    let mut text = String::from(
+        "| layout | cases | kind | n | mean dp | largest dp | other top answer |\n|---|---|---|--:|--:|--:|--:|\n",
+    );
+    for group in groups.iter().filter(|group| group.precision != Precision::F32) {
+        let is_exact = |other: &&Group<'_>| {
+            other.precision == Precision::F32
+                && (other.layout, other.set) == (group.layout, group.set)
+        };
+        let Some(exact) = groups.iter().find(is_exact) else { continue };
+        for kind in KINDS {
+            text += &drift_row(group, exact, kind);
+        }
+    }
+    text
+}
+
+fn drift_row(group: &Group<'_>, exact: &Group<'_>, kind: &str) -> String {
+    let (mut differences, mut turned, mut count) = (Vec::new(), 0, 0);
+    for record in group.of_kind(kind) {
+        let same = |other: &&&Record| other.case == record.case;
+        let Some(other) = exact.records.iter().find(same) else { continue };
+        let (ours, theirs) = (average(record, usize::MAX), average(other, usize::MAX));
+        count += 1;
+        turned += usize::from(measures::top(&ours) != measures::top(&theirs));
+        differences.extend(ours.iter().zip(&theirs).map(|(a, b)| (a - b).abs()));
+    }
+    let largest = differences.iter().copied().fold(0.0, f64::max);
+    let mean = measures::mean(differences.into_iter());
+    format!(
+        "| {} | {} | {kind} | {count} | {mean:.4} | {largest:.3} | {turned} |\n",
+        group.name(),
+        group.set
+    )
 }
 
 /// `[orders]`: right answers with the first 1, 2, ... orders.
