@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use candle_core::{DType, Device, Tensor};
 use candle_nn::VarBuilder;
 use candle_transformers::models::{gemma3, llama, qwen2, qwen3};
-use docket::engine::kernels::Level;
+use docket::engine::kernels::{Level, Precision};
 use serde_json::{Value, json};
 
 use crate::steps::{LABELS, ask, load, load_at, read_alone, row};
@@ -69,7 +69,7 @@ fn compare(model: &TinyModel) {
 }
 
 fn compare_at(model: &TinyModel, level: Level) {
-    let engine = load_at(model, level);
+    let engine = load_at(model, Precision::F32, level);
     assert_eq!(engine.features(), level.name());
     let mut seeded = Seeded(7);
     let mut largest = 0.0_f64;
