@@ -18,14 +18,13 @@ mod precision;
 mod product;
 mod vocabulary;
 
-pub use activate::activate;
 pub use attend::{Block, QueryRows, attend};
 pub use matrix::{Product, write_lane};
 pub use normalize::{inverse_rms, normalize};
 pub use operand::{Operand, Weights};
 pub use portable::Level;
 pub use precision::Precision;
-pub use product::{multiply, multiply_panel};
+pub use product::{multiply, multiply_gated, multiply_panel};
 pub use vocabulary::{ColumnSums, sum_columns};
 
 /// Rows of one strip of packed activations; the height of the widest register tile.

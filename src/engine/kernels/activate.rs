@@ -1,4 +1,4 @@
-//! The MLP's gate: `activation(gate) * up`, row by row for the next product.
+//! The MLP's gate: `activation(gate) * up`, on a panel of both.
 
 #![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
 
@@ -6,30 +6,19 @@ use crate::files::Activation;
 
 use super::exponential::exp;
 use super::portable::{Isa, Job, Level, mul_add};
-use super::{PANEL_COLUMNS, Product};
 
 /// sqrt(2 / pi) and the cube's factor of gelu's tanh form.
 const GELU: (f32, f32) = (0.797_884_6, 0.044_715);
 
-/// Fills `out`, row-major `[rows, width]`, with `activation(gate) * up` of rows from `first`.
-///
-/// * `gate_up`: the gate's panels, then as many panels of up.
-pub fn activate(
-    level: Level,
-    activation: Activation,
-    (gate_up, first): (&Product, usize),
-    width: usize,
-    out: &mut [f32],
-) {
-    level.run(ActivateJob { activation, gate_up, first, width, out });
+/// `gate = activation(gate) * up`, for as many values as both have.
+pub(super) fn activate(level: Level, activation: Activation, gate: &mut [f32], up: &[f32]) {
+    level.run(ActivateJob { activation, gate, up });
 }
 
 struct ActivateJob<'a> {
     activation: Activation,
-    gate_up: &'a Product,
-    first: usize,
-    width: usize,
-    out: &'a mut [f32],
+    gate: &'a mut [f32],
+    up: &'a [f32],
 }
 
 impl Job for ActivateJob<'_> {
@@ -45,14 +34,8 @@ impl Job for ActivateJob<'_> {
 impl ActivateJob<'_> {
     #[inline(always)]
     fn fill(self, activation: impl Fn(f32) -> f32) {
-        let Self { gate_up, first, width, out, .. } = self;
-        let panels = width.div_ceil(PANEL_COLUMNS);
-        for (row, out) in (first..).zip(out.chunks_exact_mut(width)) {
-            for (panel, out) in out.chunks_mut(PANEL_COLUMNS).enumerate() {
-                let (gate, up) = (gate_up.lanes(panel, row), gate_up.lanes(panels + panel, row));
-                let gated = gate.iter().zip(up).map(|(gate, up)| activation(*gate) * up);
-                out.iter_mut().zip(gated).for_each(|(out, value)| *out = value);
-            }
+        for (gate, up) in self.gate.iter_mut().zip(self.up) {
+            *gate = activation(*gate) * up;
         }
     }
 }

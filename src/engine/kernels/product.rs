@@ -5,8 +5,13 @@
 
 #![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
 
+use std::cell::RefCell;
+
 use rayon::prelude::*;
 
+use crate::files::Activation;
+
+use super::activate::activate;
 use super::bf16;
 use super::int8;
 use super::matrix::{Product, Strips};
@@ -35,6 +40,41 @@ pub fn multiply(
         let bias = bias.map(|bias| &bias[panel * PANEL_COLUMNS..][..PANEL_COLUMNS]);
         start(bias, out);
         multiply_panel(level, left, right, panel, out);
+    });
+}
+
+thread_local! {
+    /// A panel's up columns.
+    static UP: RefCell<Vec<f32>> = RefCell::default();
+}
+
+/// `out = activation(left x gate) * (left x up)`, a panel of both at a time: neither is ever whole
+/// in memory.
+///
+/// * `right`: the gate's panels, then as many panels of up.
+///
+/// # Panics
+/// When the operands differ in precision or depth, or the panels are not two halves.
+pub fn multiply_gated(
+    level: Level,
+    activation: Activation,
+    left: &Operand,
+    right: &Weights,
+    out: &mut Product,
+) {
+    assert!(right.panels().is_multiple_of(2), "{} panels of gate and up", right.panels());
+    let panels = right.panels() / 2;
+    out.reshape(left.rows(), panels);
+    out.par_panels().with_max_len(1).enumerate().for_each(|(panel, gate)| {
+        UP.with_borrow_mut(|up| {
+            up.resize(up.len().max(gate.len()), 0.0);
+            let up = &mut up[..gate.len()];
+            for (panel, out) in [(panel, &mut *gate), (panels + panel, &mut *up)] {
+                out.fill(0.0);
+                multiply_panel(level, left, right, panel, out);
+            }
+            activate(level, activation, gate, up);
+        });
     });
 }
 

@@ -102,7 +102,7 @@ impl Decoder {
         let value_width = self.page_shape().value_width();
         let stream = 2 * hidden + hidden.max(heads * head_dim);
         let attention = 2 * (heads + 2 * kv_heads) * head_dim + heads * value_width;
-        let mlp = 3 * intermediate * tokens.min(super::mlp::ROWS_MAX);
+        let mlp = 2 * intermediate * tokens.min(super::mlp::ROWS_MAX);
         ((tokens * (stream + attention) + mlp) * size_of::<f32>()) as u64
     }
 }

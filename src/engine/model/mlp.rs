@@ -18,13 +18,13 @@ pub(super) struct Mlp {
 /// Buffers of an MLP.
 #[derive(Debug)]
 pub(super) struct MlpScratch {
-    gate_up: Product,
+    gated: Product,
     left: Operand,
 }
 
 impl MlpScratch {
     pub(super) fn new(precision: Precision) -> Self {
-        Self { gate_up: Product::default(), left: Operand::new(precision) }
+        Self { gated: Product::default(), left: Operand::new(precision) }
     }
 }
 
@@ -37,11 +37,12 @@ impl Mlp {
         scratch: &mut MlpScratch,
         out: &mut Product,
     ) {
-        let MlpScratch { gate_up, left } = scratch;
-        kernels::multiply(level, input, &self.gate_up, None, gate_up);
+        let MlpScratch { gated, left } = scratch;
+        kernels::multiply_gated(level, self.activation, input, &self.gate_up, gated);
         let width = self.down.depth();
         left.fill(level, (input.rows(), width), |first, rows| {
-            kernels::activate(level, self.activation, (gate_up, first), width, rows);
+            let rows = rows.chunks_exact_mut(width);
+            (first..).zip(rows).for_each(|(row, out)| gated.read_row(row, 0, out));
         });
         kernels::multiply(level, left, &self.down, None, out);
     }

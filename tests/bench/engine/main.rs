@@ -1,17 +1,20 @@
 //! Speed of the CPU engine: its matrix product, and whole steps of a model shaped like
 //! SmolLM2-135M with made-up weights.
 //!
-//! `cargo bench --bench engine [products|steps]` prints, for 1 and 2 threads, GFLOP of the shapes
+//! `cargo bench --bench engine -- [products|steps] [--precision int8] [--threads 1]` prints, for 1 and 2 threads, GFLOP of the shapes
 //! that matter and tokens of steps, by second of CPU time (all threads together; not disturbed by
 //! other processes except through caches) and by second of the clock. Best of a few runs each.
 
 #![expect(clippy::print_stdout, reason = "a bench's output")]
+
+mod peer;
 
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Instant;
 
 use actors::{Chunk, Completion, Engine, PathPart, Row, Step, StepOutcome};
+use clap::Parser;
 use docket::engine::kernels::{Level, Operand, Precision, Product, Weights, multiply};
 use docket::engine::{CpuEngine, CpuSegment, EngineOptions};
 use docket::files::{
@@ -67,10 +70,8 @@ fn numbers(count: usize, seed: u32) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-fn products(pool: &rayon::ThreadPool) {
-    for (precision, level) in
-        Precision::ALL.into_iter().flat_map(|p| Level::all().into_iter().map(move |l| (p, l)))
-    {
+fn products(pool: &rayon::ThreadPool, precision: Precision) {
+    for level in Level::all() {
         for (depth, columns) in SHAPES {
             let mut weights = Weights::zeros(precision, columns, depth);
             weights.pack(0, &numbers(columns * depth, 1));
@@ -243,15 +244,47 @@ fn resident() -> String {
     lines.fold(String::new(), |all, line| all + ", " + &line.replace(['\t', ' '], ""))
 }
 
-fn main() -> Result<(), rayon::ThreadPoolBuildError> {
-    let wanted = std::env::args().nth(1).filter(|name| !name.starts_with('-'));
-    let is_wanted = |name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
-    for threads in [1, 2] {
+/// What to measure.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// `products` or `steps` [default: both]
+    what: Option<String>,
+    /// Precisions to measure
+    #[arg(long, value_delimiter = ',', default_value = "f32,bf16,int8", value_parser = precision)]
+    precision: Vec<Precision>,
+    /// Numbers of threads
+    #[arg(long, value_delimiter = ',', default_value = "1,2")]
+    threads: Vec<usize>,
+    /// Catalogue name or path of the model of `--serve-lines`
+    #[arg(long, default_value = "smollm2:135m")]
+    model: String,
+    /// Answer requests of peers.py on standard input
+    #[arg(long)]
+    serve_lines: bool,
+    /// What `cargo bench` passes to every bench
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn precision(name: &str) -> Result<Precision, String> {
+    let known = Precision::ALL.into_iter().find(|precision| precision.name() == name);
+    known.ok_or_else(|| format!("{name:?} is none of f32, bf16, int8"))
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    if arguments.serve_lines {
+        let (precision, threads) = (arguments.precision[0], arguments.threads[0]);
+        return peer::Peer::load(&arguments.model, precision, threads)?.serve();
+    }
+    let is_wanted = |name: &str| arguments.what.as_deref().is_none_or(|wanted| wanted == name);
+    for threads in &arguments.threads {
         if is_wanted("products") {
-            products(&rayon::ThreadPoolBuilder::new().num_threads(threads).build()?);
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(*threads).build()?;
+            arguments.precision.iter().for_each(|precision| products(&pool, *precision));
         }
         if is_wanted("steps") {
-            Precision::ALL.into_iter().for_each(|precision| steps(precision, threads));
+            arguments.precision.iter().for_each(|precision| steps(*precision, *threads));
         }
     }
     Ok(())
