@@ -307,6 +307,20 @@ fn weights_on_a_grid_of_up_to_32_levels_come_back_within_rounding() {
 }
 
 #[test]
+fn weights_of_8_bits_without_a_minimum_come_back_within_rounding() {
+    for (scale, highest) in [(0.000_213_f32, 127_i16), (3.7, -127)] {
+        let weights: Vec<f32> = (0..96_i16)
+            .map(|at| f32::from(if at % 32 == 5 { highest } else { at * 83 % 127 }) * scale)
+            .collect();
+        let read = column(&panels(&weights, 96), 0);
+        for (weight, read) in weights.iter().zip(&read) {
+            let off = (weight - read).abs();
+            assert!(off < 1e-4 * scale, "{weight} came back as {read}");
+        }
+    }
+}
+
+#[test]
 fn packing_in_parts_gives_the_same_bytes_and_they_can_be_stored() {
     let depth = 45;
     let weights = numbers(70 * depth, 3);
