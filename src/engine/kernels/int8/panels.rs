@@ -13,7 +13,7 @@ use super::BLOCK;
 use super::lines::Lines;
 
 /// Values that are multiplied by one dot instruction of a lane.
-const WORD: usize = 4;
+pub(super) const WORD: usize = 4;
 /// Bytes of a panel's block: `[BLOCK / 4][PANEL_COLUMNS][4]` values, then scales, then minima.
 pub(super) const BLOCK_BYTES: usize = VALUES + 2 * FACTORS;
 /// Bytes of a block's values.

@@ -7,12 +7,12 @@ use rayon::prelude::*;
 use super::super::portable::{Isa, Job};
 use super::super::{Level, STRIP_ROWS};
 use super::BLOCK;
-use super::panels::ROUNDER;
+use super::panels::{ROUNDER, WORD};
 #[cfg(target_arch = "x86_64")]
 use super::vnni;
 
 /// Words of four values that one row has in a block.
-pub(super) const BLOCK_WORDS: usize = BLOCK / 4;
+pub(super) const BLOCK_WORDS: usize = BLOCK / WORD;
 /// Words of a strip's block: `[BLOCK_WORDS][STRIP_ROWS]` of values, low byte first; then scales and
 /// sums of values, `[STRIP_ROWS]` bits of `f32` each.
 pub(super) const STRIP_WORDS: usize = (BLOCK_WORDS + 2) * STRIP_ROWS;

@@ -11,7 +11,7 @@ use std::arch::x86_64::{
     _mm512_cvtepi32_epi8, _mm512_cvtepi32_ps, _mm512_dpbusd_epi32, _mm512_fmadd_ps,
     _mm512_loadu_ps, _mm512_loadu_si512, _mm512_max_epu32, _mm512_mul_ps, _mm512_reduce_add_epi32,
     _mm512_reduce_max_epu32, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_si512,
-    _mm512_storeu_ps,
+    _mm512_storeu_ps, _mm512_sub_epi32,
 };
 
 use super::super::{Level, PANEL_COLUMNS, STRIP_ROWS};
@@ -88,17 +88,7 @@ fn tile<const R: usize>(
         std::array::from_fn(|r| std::array::from_fn(|v| load_f32(&outs[r * VECTORS + v])));
     for (left, right) in left.iter().zip(right) {
         let (vectors, _) = right.as_chunks::<{ 4 * LANES }>();
-        let mut sums = [[_mm512_setzero_si512(); VECTORS]; R];
-        for word in 0..BLOCK_WORDS {
-            let weights: [__m512i; VECTORS] =
-                std::array::from_fn(|v| load(&vectors[word * VECTORS + v]));
-            for r in 0..R {
-                let four = _mm512_set1_epi32(left[word * STRIP_ROWS + first + r].cast_signed());
-                for v in 0..VECTORS {
-                    sums[r][v] = _mm512_dpbusd_epi32(sums[r][v], weights[v], four);
-                }
-            }
-        }
+        let sums = dots::<R>(left, first, vectors);
         let factors = |from: usize| -> [__m512; VECTORS] {
             std::array::from_fn(|v| _mm512_castsi512_ps(load(&vectors[from / (4 * LANES) + v])))
         };
@@ -116,6 +106,27 @@ fn tile<const R: usize>(
     for (out, total) in outs.iter_mut().zip(totals.as_flattened()) {
         store(out, *total);
     }
+}
+
+/// The integer sums of one block, of rows `first..first + R`.
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512vnni,avx2,fma")]
+#[inline]
+fn dots<const R: usize>(
+    left: &[u32; STRIP_WORDS],
+    first: usize,
+    right: &[[u8; 4 * LANES]],
+) -> [[__m512i; VECTORS]; R] {
+    let mut sums = [[_mm512_setzero_si512(); VECTORS]; R];
+    for word in 0..BLOCK_WORDS {
+        let weights: [__m512i; VECTORS] = std::array::from_fn(|v| load(&right[word * VECTORS + v]));
+        for r in 0..R {
+            let four = _mm512_set1_epi32(left[word * STRIP_ROWS + first + r].cast_signed());
+            for v in 0..VECTORS {
+                sums[r][v] = _mm512_dpbusd_epi32(sums[r][v], weights[v], four);
+            }
+        }
+    }
+    sums
 }
 
 /// Fills a strip, as [`super::fill`] describes it.
@@ -142,13 +153,14 @@ fn quantise(values: &[f32; BLOCK]) -> Quantised {
     let (inverse, rounder) = (_mm512_set1_ps(inverse), _mm512_set1_ps(ROUNDER));
     let bits = values
         .map(|values| _mm512_castps_si512(_mm512_add_ps(_mm512_mul_ps(values, inverse), rounder)));
-    let sum = _mm512_reduce_add_epi32(_mm512_add_epi32(bits[0], bits[1]));
-    let zero = ROUNDER.to_bits().cast_signed().wrapping_mul(BLOCK as i32);
+    let zero = _mm512_castps_si512(rounder);
+    let wholes = bits.map(|bits| _mm512_sub_epi32(bits, zero));
+    let sum = _mm512_reduce_add_epi32(_mm512_add_epi32(wholes[0], wholes[1]));
     let mut quantised = [0; BLOCK];
     let (halves, _) = quantised.as_chunks_mut::<LANES>();
     store_bytes(&mut halves[0], _mm512_cvtepi32_epi8(bits[0]));
     store_bytes(&mut halves[1], _mm512_cvtepi32_epi8(bits[1]));
-    Quantised { scale, sum: sum.wrapping_sub(zero), values: quantised }
+    Quantised { scale, sum, values: quantised }
 }
 
 #[target_feature(enable = "avx512f")]
