@@ -1,9 +1,10 @@
 //! Arithmetic of the CPU engine: packed matrices, products, attention blocks, activations.
 //!
 //! Everything here is written once in plain Rust and compiled for several instruction sets
-//! ([`Level`]); `portable.rs` alone chooses between them and is the only unsafe file. What the
-//! kernels promise (ARCHITECTURE D6): an element of a result depends on its own row and column
-//! only. It is summed in one fixed order, whatever tile, row or thread computes it.
+//! ([`Level`]); `portable.rs` alone chooses between them. Unsafe are it and the files of intrinsics
+//! (`int8/vnni.rs`), which do what a plain form beside them does. What the kernels promise
+//! (ARCHITECTURE D6): an element of a result depends on its own row and column only. It is summed in
+//! one fixed order, whatever tile, row or thread computes it.
 
 mod activate;
 mod attend;

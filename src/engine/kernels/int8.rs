@@ -31,8 +31,9 @@ const SHARE_BLOCKS: usize = 18;
 
 /// Adds the product of `left` and one panel to `out`, `[rows, padded to strips][PANEL_COLUMNS]`.
 ///
+/// Where a row of `left` holds a value that is not finite, no element of that row comes out finite.
 /// Finite operands give no infinity short of the element's own magnitude, as long as weights are
-/// below 8e34 (f32::MAX / 32 / 127). Where a row of `left` holds a value that is not finite, no element of that row comes out finite.
+/// below 8e34 (a block of 32 is summed with activations of up to 127).
 pub fn multiply_panel(
     level: Level,
     left: &Int8Strips,

@@ -9,7 +9,7 @@ use super::super::portable::{Isa, Job, Out, Right, mul_add};
 use super::super::product::PackedColumns;
 use super::super::{PANEL_COLUMNS, STRIP_ROWS};
 use super::BLOCK;
-use super::panels::{BLOCK_BYTES, factors};
+use super::panels::{BLOCK_BYTES, WORD, factors};
 use super::strips::{BLOCK_WORDS, Int8Strips, SCALES, STRIP_WORDS, SUMS};
 
 /// Adds the product of `left` and one panel to `out`, `[rows, padded to strips][PANEL_COLUMNS]`.
@@ -45,12 +45,10 @@ impl Block {
     #[inline(always)]
     fn new(bytes: &[u8; BLOCK_BYTES]) -> Self {
         let mut values = [0.0; BLOCK * PANEL_COLUMNS];
-        let rows = values.as_chunks_mut::<{ 4 * PANEL_COLUMNS }>().0;
-        for (rows, bytes) in rows.iter_mut().zip(bytes.as_chunks::<{ 4 * PANEL_COLUMNS }>().0) {
-            for k in 0..4 {
-                for lane in 0..PANEL_COLUMNS {
-                    rows[k * PANEL_COLUMNS + lane] = f32::from(bytes[lane * 4 + k]);
-                }
+        for (k, row) in values.as_chunks_mut::<PANEL_COLUMNS>().0.iter_mut().enumerate() {
+            let word = &bytes[k / WORD * WORD * PANEL_COLUMNS..][..WORD * PANEL_COLUMNS];
+            for (value, four) in row.iter_mut().zip(word.as_chunks::<WORD>().0) {
+                *value = f32::from(four[k % WORD]);
             }
         }
         let factors: [(f32, f32); PANEL_COLUMNS] = std::array::from_fn(|lane| factors(bytes, lane));
@@ -70,7 +68,7 @@ fn add<I: Isa>(
     for word in 0..BLOCK_WORDS {
         for row in 0..STRIP_ROWS {
             for (k, byte) in left[word * STRIP_ROWS + row].to_le_bytes().into_iter().enumerate() {
-                values[(word * 4 + k) * STRIP_ROWS + row] = f32::from(byte.cast_signed());
+                values[(word * WORD + k) * STRIP_ROWS + row] = f32::from(byte.cast_signed());
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Weights in 8 bits, the right operand: blocks of 32 with a scale and a minimum.
 //!
 //! A block is cut into as many steps as its values ask for: model files hold weights that lie on a
-//! grid of 16 or 32 levels (Q4, Q5), and a block on such a grid is kept without error.
+//! grid of 16, 32 or 255 levels (Q4, Q5, Q8), and a block on such a grid is kept without error.
 
 #![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
 
@@ -13,7 +13,7 @@ use super::BLOCK;
 use super::lines::Lines;
 
 /// Values that are multiplied by one dot instruction of a lane.
-const WORD: usize = 4;
+pub(super) const WORD: usize = 4;
 /// Bytes of a panel's block: `[BLOCK / 4][PANEL_COLUMNS][4]` values, then scales, then minima.
 pub(super) const BLOCK_BYTES: usize = VALUES + 2 * FACTORS;
 /// Bytes of a block's values.
@@ -24,7 +24,10 @@ pub(super) const FACTORS: usize = PANEL_COLUMNS * size_of::<f32>();
 pub(super) const ROUNDER: f32 = 12_582_912.0;
 /// Steps that a block may be cut into, the usual number first. The others are the largest multiples
 /// up to 255 of what lies between the lowest and the highest level in use on a grid of 32.
-const STEPS: [u8; 12] = [255, 252, 248, 240, 254, 253, 250, 247, 243, 242, 234, 232];
+const STEPS: [f32; 12] =
+    [255.0, 252.0, 248.0, 240.0, 254.0, 253.0, 250.0, 247.0, 243.0, 242.0, 234.0, 232.0];
+/// Steps from zero to the largest magnitude in files of 8 bits, which have no minimum (`Q8_0`).
+const SYMMETRIC_STEPS: f32 = 127.0;
 /// How far off a whole number of steps a value may lie to count as being on the grid.
 const GRID_TOLERANCE: f32 = 0.02;
 
@@ -162,19 +165,29 @@ impl Job for PackJob<'_> {
     #[inline(always)]
     fn run<I: Isa>(self) {
         let (blocks, _) = self.panel.as_chunks_mut::<BLOCK_BYTES>();
-        for (block, weights) in blocks.iter_mut().zip(self.weights.chunks(BLOCK)) {
-            // What pads the depth is multiplied by zeros: a copy does not widen the block's range.
-            let mut values = [weights[0]; BLOCK];
-            values[..weights.len()].copy_from_slice(weights);
-            let (scale, min, quantised) = quantise(&values);
-            let at = VALUES + self.lane * size_of::<f32>();
-            block[at..at + size_of::<f32>()].copy_from_slice(&scale.to_le_bytes());
-            let at = at + FACTORS;
-            block[at..at + size_of::<f32>()].copy_from_slice(&min.to_le_bytes());
-            for (word, four) in quantised.as_chunks::<WORD>().0.iter().enumerate() {
-                block[place(word * WORD, self.lane)..][..WORD].copy_from_slice(four);
-            }
+        let (whole, rest) = self.weights.as_chunks::<BLOCK>();
+        for (block, values) in blocks.iter_mut().zip(whole) {
+            write(block, self.lane, values);
         }
+        if let (Some(first), Some(block)) = (rest.first(), blocks.last_mut()) {
+            // What pads the depth is multiplied by zeros: a copy does not widen the block's range.
+            let mut values = [*first; BLOCK];
+            values[..rest.len()].copy_from_slice(rest);
+            write(block, self.lane, &values);
+        }
+    }
+}
+
+/// Quantises a column's block into its lane.
+#[inline(always)]
+fn write(block: &mut [u8; BLOCK_BYTES], lane: usize, values: &[f32; BLOCK]) {
+    let (scale, min, quantised) = quantise(values);
+    let at = VALUES + lane * size_of::<f32>();
+    block[at..at + size_of::<f32>()].copy_from_slice(&scale.to_le_bytes());
+    let at = at + FACTORS;
+    block[at..at + size_of::<f32>()].copy_from_slice(&min.to_le_bytes());
+    for (word, four) in quantised.as_chunks::<WORD>().0.iter().enumerate() {
+        block[place(word * WORD, lane)..][..WORD].copy_from_slice(four);
     }
 }
 
@@ -184,23 +197,50 @@ impl Job for PackJob<'_> {
 #[inline(always)]
 fn quantise(values: &[f32; BLOCK]) -> (f32, f32, [u8; BLOCK]) {
     // Halves, as the whole range of finite values may not be finite.
-    let halves = values.map(|value| 0.5 * value);
-    let (low, high) = ends(&halves);
+    let (low, high) = ends(values);
+    let (low, high) = (0.5 * low, 0.5 * high);
     let range = high - low;
-    let min = 2.0 * low;
-    if values.iter().map(|value| u32::from(!value.is_finite())).sum::<u32>() > 0 {
+    if !all_finite(values) {
         return (f32::NAN, f32::NAN, [0; BLOCK]);
     }
     if range < 256.0 * f32::MIN_POSITIVE {
         return (0.0, values[0], [0; BLOCK]);
     }
-    let offsets = halves.map(|half| half - low);
-    let unit = 1.0 / range;
-    let fits = |steps: &u8| on_grid(&offsets, f32::from(*steps) * unit);
-    let steps = f32::from(STEPS.into_iter().find(fits).unwrap_or(STEPS[0]));
+    let mut offsets = [0.0; BLOCK];
+    for (offset, value) in offsets.iter_mut().zip(values) {
+        *offset = 0.5 * value - low;
+    }
+    let steps = steps(&offsets, range, if high > -low { high } else { -low });
     let inverse = steps / range;
-    let quantised = offsets.map(|offset| (offset * inverse + ROUNDER).to_bits().to_le_bytes()[0]);
-    (2.0 * (range / steps), min, quantised)
+    let mut quantised = [0; BLOCK];
+    for (quantised, offset) in quantised.iter_mut().zip(offsets) {
+        *quantised = (offset * inverse + ROUNDER).to_bits().to_le_bytes()[0];
+    }
+    (2.0 * (range / steps), 2.0 * low, quantised)
+}
+
+#[inline(always)]
+fn all_finite(values: &[f32; BLOCK]) -> bool {
+    let mut others = 0;
+    for value in values {
+        others += u32::from(!value.is_finite());
+    }
+    others == 0
+}
+
+/// Into how many steps, at most 255, a block's range is cut: so that all values are on one, if that
+/// can be had.
+#[inline(always)]
+fn steps(offsets: &[f32; BLOCK], range: f32, highest: f32) -> f32 {
+    let unit = 1.0 / range;
+    for steps in STEPS {
+        if on_grid(offsets, steps * unit) {
+            return steps;
+        }
+    }
+    let inverse = SYMMETRIC_STEPS / highest;
+    // A range below the largest magnitude would leave few steps.
+    if range >= highest && on_grid(offsets, inverse) { range * inverse } else { STEPS[0] }
 }
 
 /// Lowest and highest value.
@@ -222,12 +262,16 @@ fn ends(values: &[f32; BLOCK]) -> (f32, f32) {
 /// Whether all of `offsets * inverse` are close to whole numbers; most blocks fail in the first part.
 #[inline(always)]
 fn on_grid(offsets: &[f32; BLOCK], inverse: f32) -> bool {
-    offsets.as_chunks::<{ BLOCK / 2 }>().0.iter().all(|offsets| {
-        let off = offsets.map(|offset| {
+    for offsets in offsets.as_chunks::<{ BLOCK / 2 }>().0 {
+        let mut off = 0;
+        for offset in offsets {
             let steps = offset * inverse;
             let distance = (steps - ((steps + ROUNDER) - ROUNDER)).abs();
-            u32::from(distance > GRID_TOLERANCE)
-        });
-        off.iter().sum::<u32>() == 0
-    })
+            off += u32::from(distance > GRID_TOLERANCE);
+        }
+        if off > 0 {
+            return false;
+        }
+    }
+    true
 }

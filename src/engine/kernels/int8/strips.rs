@@ -7,10 +7,12 @@ use rayon::prelude::*;
 use super::super::portable::{Isa, Job};
 use super::super::{Level, STRIP_ROWS};
 use super::BLOCK;
-use super::panels::ROUNDER;
+use super::panels::{ROUNDER, WORD};
+#[cfg(target_arch = "x86_64")]
+use super::vnni;
 
 /// Words of four values that one row has in a block.
-pub(super) const BLOCK_WORDS: usize = BLOCK / 4;
+pub(super) const BLOCK_WORDS: usize = BLOCK / WORD;
 /// Words of a strip's block: `[BLOCK_WORDS][STRIP_ROWS]` of values, low byte first; then scales and
 /// sums of values, `[STRIP_ROWS]` bits of `f32` each.
 pub(super) const STRIP_WORDS: usize = (BLOCK_WORDS + 2) * STRIP_ROWS;
@@ -73,11 +75,15 @@ fn strip_words(depth: usize) -> usize {
 ///
 /// A block's scale is its largest magnitude / 127, values are rounded to the nearest, ties to even;
 /// no operation is fused, so all levels give the same bits. A scale that would not be a normal
-/// number (magnitudes below 1.5e-36) counts as 0, and one of values that are not finite is not
+/// number (magnitudes below 1.5e-36) counts as 0; that of values which are not all finite is not
 /// finite either, which no product with it can hide.
 pub fn fill(level: Level, rows: &[f32], depth: usize, strip: &mut [u32]) {
     assert!(rows.len() <= STRIP_ROWS * depth, "more than {STRIP_ROWS} rows for one strip");
     assert_eq!(strip.len(), strip_words(depth), "a strip of another depth than {depth}");
+    #[cfg(target_arch = "x86_64")]
+    if level.has_int8_dot() {
+        return vnni::fill(level, rows, depth, strip);
+    }
     level.run(FillJob { rows, depth, strip });
 }
 
@@ -90,47 +96,80 @@ struct FillJob<'a> {
 impl Job for FillJob<'_> {
     #[inline(always)]
     fn run<I: Isa>(self) {
-        if self.rows.len() < STRIP_ROWS * self.depth {
-            self.strip.fill(0);
+        lay_out(self.rows, self.depth, self.strip, quantise);
+    }
+}
+
+/// One row's block: its scale, the sum of the quantised values, and those, as signed bytes.
+pub(super) struct Quantised {
+    pub(super) scale: f32,
+    pub(super) sum: i32,
+    pub(super) values: [u8; BLOCK],
+}
+
+/// Writes what `quantise` makes of all blocks of `rows` into their lanes of a strip.
+#[inline(always)]
+pub(super) fn lay_out(
+    rows: &[f32],
+    depth: usize,
+    strip: &mut [u32],
+    quantise: impl Fn(&[f32; BLOCK]) -> Quantised,
+) {
+    if rows.len() < STRIP_ROWS * depth {
+        strip.fill(0);
+    }
+    let (blocks, _) = strip.as_chunks_mut::<STRIP_WORDS>();
+    for (lane, row) in rows.chunks_exact(depth).take(STRIP_ROWS).enumerate() {
+        let (whole, rest) = row.as_chunks::<BLOCK>();
+        for (block, values) in blocks.iter_mut().zip(whole) {
+            write(block, lane, &quantise(values));
         }
-        let (blocks, _) = self.strip.as_chunks_mut::<STRIP_WORDS>();
-        for (lane, row) in self.rows.chunks_exact(self.depth).take(STRIP_ROWS).enumerate() {
-            let (whole, rest) = row.as_chunks::<BLOCK>();
-            for (block, values) in blocks.iter_mut().zip(whole) {
-                write(block, lane, values);
-            }
-            if let (false, Some(block)) = (rest.is_empty(), blocks.last_mut()) {
-                let mut values = [0.0; BLOCK];
-                values[..rest.len()].copy_from_slice(rest);
-                write(block, lane, &values);
-            }
+        if let (false, Some(block)) = (rest.is_empty(), blocks.last_mut()) {
+            let mut values = [0.0; BLOCK];
+            values[..rest.len()].copy_from_slice(rest);
+            write(block, lane, &quantise(&values));
         }
     }
 }
 
-/// Quantises a row's block into its lane.
 #[inline(always)]
-fn write(block: &mut [u32; STRIP_WORDS], lane: usize, values: &[f32; BLOCK]) {
-    let highest = highest_magnitude(values);
-    let (scale, inverse) = if highest < HIGHEST * f32::MIN_POSITIVE {
+fn write(block: &mut [u32; STRIP_WORDS], lane: usize, quantised: &Quantised) {
+    for (word, four) in quantised.values.as_chunks().0.iter().enumerate() {
+        block[word * STRIP_ROWS + lane] = u32::from_le_bytes(*four);
+    }
+    block[SCALES + lane] = quantised.scale.to_bits();
+    block[SUMS + lane] = (quantised.sum as f32).to_bits();
+}
+
+/// Scale of a block whose largest magnitude is `highest`, and what its values are multiplied by.
+#[inline(always)]
+pub(super) fn scales(highest: f32) -> (f32, f32) {
+    if highest < HIGHEST * f32::MIN_POSITIVE {
         (0.0, 0.0)
     } else {
         (highest / HIGHEST, HIGHEST / highest)
-    };
-    let bits = values.map(|value| (value * inverse + ROUNDER).to_bits());
-    let sum =
-        bits.iter().fold(0_u32, |sum, bits| sum.wrapping_add(bits.wrapping_sub(ROUNDER.to_bits())));
-    let bytes = bits.map(|bits| bits.to_le_bytes()[0]);
-    for (word, four) in bytes.as_chunks().0.iter().enumerate() {
-        block[word * STRIP_ROWS + lane] = u32::from_le_bytes(*four);
     }
-    block[SCALES + lane] = scale.to_bits();
-    block[SUMS + lane] = (sum.cast_signed() as f32).to_bits();
+}
+
+#[inline(always)]
+fn quantise(values: &[f32; BLOCK]) -> Quantised {
+    let (scale, inverse) = scales(highest_magnitude(values));
+    let mut quantised = [0; BLOCK];
+    let mut sum = 0_i32;
+    for (byte, value) in quantised.iter_mut().zip(values) {
+        let bits = (value * inverse + ROUNDER).to_bits();
+        sum = sum.wrapping_add(bits.wrapping_sub(ROUNDER.to_bits()).cast_signed());
+        *byte = bits.to_le_bytes()[0];
+    }
+    Quantised { scale, sum, values: quantised }
 }
 
 /// The largest magnitude, found in the bits: there infinities, and what is not a number, win.
 #[inline(always)]
 fn highest_magnitude(values: &[f32; BLOCK]) -> f32 {
-    let bits = values.map(|value| value.abs().to_bits());
-    f32::from_bits(bits.into_iter().fold(0, u32::max))
+    let mut highest = 0;
+    for value in values {
+        highest = highest.max(value.abs().to_bits());
+    }
+    f32::from_bits(highest)
 }

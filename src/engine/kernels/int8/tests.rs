@@ -46,7 +46,9 @@ fn read(left: &Int8Strips, right: &Int8Panels, add: impl Fn(usize, &mut [f32])) 
             row.extend_from_slice(lanes);
         }
     }
-    rows.iter_mut().for_each(|row| row.truncate(right.columns()));
+    for row in &mut rows {
+        row.truncate(right.columns());
+    }
     rows
 }
 
@@ -80,7 +82,7 @@ fn exact(left: &Int8Strips, right: &Int8Panels, row: usize, column: usize) -> (f
                 bytes.iter().zip(weights).map(|(a, w)| i32::from(*a) * i32::from(*w)).sum::<i32>();
             sum += bytes.iter().map(|a| i32::from(*a)).sum::<i32>();
         }
-        assert_eq!(f32::from_bits(left[SUMS + row]), sum as f32, "the stored sum");
+        assert_eq!(left[SUMS + row], (sum as f32).to_bits(), "the stored sum");
         let terms = [f64::from(weight_scale) * f64::from(dot), f64::from(min) * f64::from(sum)];
         total += scale * (terms[0] + terms[1]);
         magnitude += scale * (terms[0].abs() + terms[1].abs());
@@ -169,15 +171,15 @@ fn all_fusing_levels_and_both_forms_give_the_same_bits() {
 fn all_levels_fill_strips_with_the_same_bits() {
     let depth = 77;
     let mut left = numbers(29 * depth, 5);
-    left.iter_mut()
-        .enumerate()
-        .for_each(|(at, value)| *value *= f32::powi(10.0, (at % 61) as i32 - 30));
+    for (power, value) in (-30..30).cycle().zip(&mut left) {
+        *value *= f32::powi(10.0, power);
+    }
     let expected = strips(Level::detect(), &left, depth);
     for level in Level::all() {
         let strips = strips(level, &left, depth);
-        (0..3).for_each(|at| {
-            assert_eq!(strips.strip(at), expected.strip(at), "{level:?} strip {at}")
-        });
+        for at in 0..3 {
+            assert_eq!(strips.strip(at), expected.strip(at), "{level:?} strip {at}");
+        }
     }
 }
 
@@ -190,8 +192,20 @@ fn activations_are_rounded_to_the_nearest_with_ties_to_even() {
         let words =
             [0, 1, 2].map(|word| block[word * STRIP_ROWS].to_le_bytes().map(u8::cast_signed));
         assert_eq!(words.as_flattened()[..9], [127, 0, 2, 0, -2, 126, -126, 3, -127]);
-        assert_eq!(f32::from_bits(block[SCALES]), 1.0);
-        assert_eq!(f32::from_bits(block[SUMS]), 3.0);
+        assert_eq!(block[SCALES], 1.0_f32.to_bits());
+        assert_eq!(block[SUMS], 3.0_f32.to_bits());
+    }
+}
+
+#[test]
+fn missing_rows_and_blocks_too_small_for_a_scale_are_zeros() {
+    for level in Level::all() {
+        let mut reused = strips(level, &[1.0; 12 * 32], 32);
+        let all: Vec<(usize, &mut [u32])> = reused.par_strips().collect();
+        for (_, strip) in all {
+            fill(level, &[[1e-36; 32], [1e-45; 32]].concat(), 32, strip);
+        }
+        assert!(reused.strip(0)[0].iter().all(|word| *word == 0), "{level:?}");
     }
 }
 
@@ -237,7 +251,7 @@ fn finite_extremes_make_nothing_that_is_not_a_number() {
     for level in Level::all() {
         // 3.4e38 * 3.4e34 twice, from either sign: far too large, but no infinity less another.
         let large = product(level, &strips(level, &left, 64), &panels(&weights, 64));
-        assert_eq!(large[0][0], f32::INFINITY);
+        assert_eq!(large[0][0].to_bits(), f32::INFINITY.to_bits());
         let one = product(level, &strips(level, &[1.0; 64], 64), &panels(&weights, 64));
         assert!(one[0][0].is_finite(), "{level:?}: {}", one[0][0]);
     }
@@ -303,6 +317,30 @@ fn weights_on_a_grid_of_up_to_32_levels_come_back_within_rounding() {
             let off = (weight - read).abs();
             assert!(off < 2e-8, "{steps} steps: {weight} came back as {read}");
         }
+    }
+}
+
+#[test]
+fn weights_of_8_bits_without_a_minimum_come_back_within_rounding() {
+    for (scale, highest) in [(0.000_213_f32, 127_i16), (3.7, -127)] {
+        let weights: Vec<f32> = (0..96_i16)
+            .map(|at| f32::from(if at % 32 == 5 { highest } else { at * 83 % 127 }) * scale)
+            .collect();
+        let read = column(&panels(&weights, 96), 0);
+        for (weight, read) in weights.iter().zip(&read) {
+            let off = (weight - read).abs();
+            assert!(off < 1e-4 * scale, "{weight} came back as {read}");
+        }
+    }
+}
+
+#[test]
+fn a_block_far_from_zero_keeps_its_steps() {
+    let weights: Vec<f32> = (0..32_u8).map(|at| 1.0 + f32::from(at).powi(2) * 1e-5).collect();
+    let read = column(&panels(&weights, 32), 0);
+    let step = (weights[31] - weights[0]) / 255.0;
+    for (weight, read) in weights.iter().zip(&read) {
+        assert!((weight - read).abs() <= 0.51 * step, "{weight} came back as {read}");
     }
 }
 

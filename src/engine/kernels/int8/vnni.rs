@@ -6,15 +6,20 @@
 #![expect(unsafe_code, reason = "vector loads and stores, and calls into detected CPU features")]
 
 use std::arch::x86_64::{
-    __m512, __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_castsi512_ps, _mm512_cvtepi32_ps,
-    _mm512_dpbusd_epi32, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_mul_ps,
-    _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_si512, _mm512_storeu_ps,
+    __m128i, __m512, __m512i, _MM_HINT_T0, _mm_prefetch, _mm_storeu_si128, _mm512_abs_ps,
+    _mm512_add_epi32, _mm512_add_ps, _mm512_castps_si512, _mm512_castsi512_ps,
+    _mm512_cvtepi32_epi8, _mm512_cvtepi32_ps, _mm512_dpbusd_epi32, _mm512_fmadd_ps,
+    _mm512_loadu_ps, _mm512_loadu_si512, _mm512_max_epu32, _mm512_mul_ps, _mm512_reduce_add_epi32,
+    _mm512_reduce_max_epu32, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_si512,
+    _mm512_storeu_ps, _mm512_sub_epi32,
 };
 
 use super::super::{Level, PANEL_COLUMNS, STRIP_ROWS};
-use super::SHARE_BLOCKS;
-use super::panels::{BLOCK_BYTES, FACTORS, VALUES};
-use super::strips::{BLOCK_WORDS, Int8Strips, SCALES, STRIP_WORDS, SUMS};
+use super::panels::{BLOCK_BYTES, FACTORS, ROUNDER, VALUES};
+use super::strips::{
+    BLOCK_WORDS, Int8Strips, Quantised, SCALES, STRIP_WORDS, SUMS, lay_out, scales,
+};
+use super::{BLOCK, SHARE_BLOCKS};
 
 /// `f32` lanes of a vector.
 const LANES: usize = 16;
@@ -83,17 +88,7 @@ fn tile<const R: usize>(
         std::array::from_fn(|r| std::array::from_fn(|v| load_f32(&outs[r * VECTORS + v])));
     for (left, right) in left.iter().zip(right) {
         let (vectors, _) = right.as_chunks::<{ 4 * LANES }>();
-        let mut sums = [[_mm512_setzero_si512(); VECTORS]; R];
-        for word in 0..BLOCK_WORDS {
-            let weights: [__m512i; VECTORS] =
-                std::array::from_fn(|v| load(&vectors[word * VECTORS + v]));
-            for r in 0..R {
-                let four = _mm512_set1_epi32(left[word * STRIP_ROWS + first + r].cast_signed());
-                for v in 0..VECTORS {
-                    sums[r][v] = _mm512_dpbusd_epi32(sums[r][v], weights[v], four);
-                }
-            }
-        }
+        let sums = dots::<R>(left, first, vectors);
         let factors = |from: usize| -> [__m512; VECTORS] {
             std::array::from_fn(|v| _mm512_castsi512_ps(load(&vectors[from / (4 * LANES) + v])))
         };
@@ -111,6 +106,68 @@ fn tile<const R: usize>(
     for (out, total) in outs.iter_mut().zip(totals.as_flattened()) {
         store(out, *total);
     }
+}
+
+/// The integer sums of one block, of rows `first..first + R`.
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512vnni,avx2,fma")]
+#[inline]
+fn dots<const R: usize>(
+    left: &[u32; STRIP_WORDS],
+    first: usize,
+    right: &[[u8; 4 * LANES]],
+) -> [[__m512i; VECTORS]; R] {
+    let mut sums = [[_mm512_setzero_si512(); VECTORS]; R];
+    for word in 0..BLOCK_WORDS {
+        let weights: [__m512i; VECTORS] = std::array::from_fn(|v| load(&right[word * VECTORS + v]));
+        for r in 0..R {
+            let four = _mm512_set1_epi32(left[word * STRIP_ROWS + first + r].cast_signed());
+            for v in 0..VECTORS {
+                sums[r][v] = _mm512_dpbusd_epi32(sums[r][v], weights[v], four);
+            }
+        }
+    }
+    sums
+}
+
+/// Fills a strip, as [`super::fill`] describes it.
+pub(super) fn fill(level: Level, rows: &[f32], depth: usize, strip: &mut [u32]) {
+    assert!(level.has_int8_dot(), "{} has no 8-bit dot product", level.name());
+    // SAFETY: `has_int8_dot` is only true where all features of the function were detected.
+    unsafe { fill_detected(rows, depth, strip) };
+}
+
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512vnni,avx2,fma")]
+fn fill_detected(rows: &[f32], depth: usize, strip: &mut [u32]) {
+    lay_out(rows, depth, strip, |values| quantise(values));
+}
+
+/// What the plain form does: left to itself the compiler takes value by value.
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512vnni,avx2,fma")]
+#[inline]
+fn quantise(values: &[f32; BLOCK]) -> Quantised {
+    let (halves, _) = values.as_chunks::<LANES>();
+    let values = [load_f32(&halves[0]), load_f32(&halves[1])];
+    let magnitudes = values.map(|values| _mm512_castps_si512(_mm512_abs_ps(values)));
+    let highest = _mm512_reduce_max_epu32(_mm512_max_epu32(magnitudes[0], magnitudes[1]));
+    let (scale, inverse) = scales(f32::from_bits(highest));
+    let (inverse, rounder) = (_mm512_set1_ps(inverse), _mm512_set1_ps(ROUNDER));
+    let bits = values
+        .map(|values| _mm512_castps_si512(_mm512_add_ps(_mm512_mul_ps(values, inverse), rounder)));
+    let zero = _mm512_castps_si512(rounder);
+    let wholes = bits.map(|bits| _mm512_sub_epi32(bits, zero));
+    let sum = _mm512_reduce_add_epi32(_mm512_add_epi32(wholes[0], wholes[1]));
+    let mut quantised = [0; BLOCK];
+    let (halves, _) = quantised.as_chunks_mut::<LANES>();
+    store_bytes(&mut halves[0], _mm512_cvtepi32_epi8(bits[0]));
+    store_bytes(&mut halves[1], _mm512_cvtepi32_epi8(bits[1]));
+    Quantised { scale, sum, values: quantised }
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn store_bytes(bytes: &mut [u8; LANES], vector: __m128i) {
+    // SAFETY: the reference is valid for the 16 bytes written; no alignment is needed.
+    unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), vector) };
 }
 
 #[target_feature(enable = "avx512f")]
