@@ -11,6 +11,7 @@ mod page;
 mod panels;
 mod product;
 mod rounding;
+mod strip;
 mod strips;
 mod wide;
 

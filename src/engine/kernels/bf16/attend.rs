@@ -13,14 +13,8 @@ use super::super::exponential::exp;
 use super::super::portable::{Isa, Job, Level, Out, mul_add};
 use super::super::{BLOCK_KEYS, PANEL_COLUMNS, STRIP_ROWS};
 use super::dot::Dot;
-use super::rounding::rounded_bits;
+use super::strip::{self, KEY_PAIRS, larger};
 use super::wide::{self, LeftWords, RightPairs};
-
-/// Lanes in which a row's weights are summed, and its maximum is found.
-const LANES: usize = 16;
-
-/// Pairs of keys of a block.
-const KEY_PAIRS: usize = BLOCK_KEYS / 2;
 
 /// Keys and values of 64 consecutive positions of one head.
 #[derive(Debug, Clone, Copy)]
@@ -102,16 +96,11 @@ impl AttendJob<'_> {
     fn attend<I: Isa>(&mut self, run: Range<usize>) {
         let mut scores = [[0.0; BLOCK_KEYS]; STRIP_ROWS];
         self.scores::<I>(&run, &mut scores);
-        let mut weights = [[0; KEY_PAIRS]; STRIP_ROWS];
-        let parts = scores.iter_mut().zip(&mut weights);
-        for ((scores, weights), row) in parts.zip(run.clone()) {
-            let fade = self.soften::<I>(row, scores, weights);
-            let mixed = &mut self.rows.mixed[row * self.width..][..self.width];
-            // Multiplying by 1 changes nothing, and most blocks raise no maximum.
-            if fade.to_bits() != 1.0_f32.to_bits() {
-                mixed.iter_mut().for_each(|value| *value *= fade);
-            }
+        for (scores, visible) in scores.iter_mut().zip(&self.rows.visible[run.clone()]) {
+            hide(scores, visible);
         }
+        let mut weights = [[0; KEY_PAIRS]; STRIP_ROWS];
+        self.soften::<I>(&run, &mut scores[..run.len()], &mut weights[..run.len()]);
         self.mix::<I>(&run, &weights);
     }
 
@@ -130,33 +119,34 @@ impl AttendJob<'_> {
         }
     }
 
-    /// Turns one query's scores into weights relative to its new maximum, rounded; weights that are
-    /// not visible are exactly 0. Returns the factor by which what was summed before must fade.
+    /// Turns scores into weights relative to each query's new maximum, rounded (those that are
+    /// hidden are exactly 0), and fades what was summed before.
     #[inline(always)]
     fn soften<I: Isa>(
         &mut self,
-        row: usize,
-        scores: &mut [f32; BLOCK_KEYS],
-        weights: &mut [u32; KEY_PAIRS],
-    ) -> f32 {
-        hide(scores, &self.rows.visible[row]);
-        let before = self.rows.score_max[row];
-        let highest = larger(before, highest(scores));
-        let mut sums = [0.0; LANES];
-        for piece in scores.as_chunks_mut::<LANES>().0 {
-            for (sum, score) in sums.iter_mut().zip(piece) {
-                *score = f32::from_bits(rounded_bits(exp::<I>(*score - highest)));
-                *sum += *score;
+        run: &Range<usize>,
+        scores: &mut [[f32; BLOCK_KEYS]],
+        weights: &mut [[u32; KEY_PAIRS]],
+    ) {
+        let mut highest = [0.0; STRIP_ROWS];
+        strip::highest(self.dot, scores, &mut highest);
+        let mut fades = [0.0; STRIP_ROWS];
+        for (at, row) in run.clone().enumerate() {
+            let before = self.rows.score_max[row];
+            let highest = larger(before, highest[at]);
+            for score in &mut scores[at] {
+                *score = exp::<I>(*score - highest);
             }
+            self.rows.score_max[row] = highest;
+            fades[at] = exp::<I>(before - highest);
+            fade(fades[at], &mut self.rows.mixed[row * self.width..][..self.width]);
         }
-        for (weight, [low, high]) in weights.iter_mut().zip(scores.as_chunks::<2>().0) {
-            *weight = (low.to_bits() >> 16) | high.to_bits();
+        let mut sums = [0.0; STRIP_ROWS];
+        strip::round(self.dot, scores, weights, &mut sums);
+        let state = self.rows.weight_sum[run.clone()].iter_mut().zip(fades);
+        for ((sum, fade), added) in state.zip(sums) {
+            *sum = mul_add::<I>(*sum, fade, added);
         }
-        let fade = exp::<I>(before - highest);
-        let sum = &mut self.rows.weight_sum[row];
-        self.rows.score_max[row] = highest;
-        *sum = mul_add::<I>(*sum, fade, fold(sums, |a, b| a + b));
-        fade
     }
 
     /// `mixed += weights x values`.
@@ -199,35 +189,12 @@ fn hide(scores: &mut [f32; BLOCK_KEYS], visible: &Range<usize>) {
     }
 }
 
+/// Multiplies a row; by 1, which most blocks ask for, nothing would change.
 #[inline(always)]
-fn highest(scores: &[f32; BLOCK_KEYS]) -> f32 {
-    let mut lanes = [f32::NEG_INFINITY; LANES];
-    for piece in scores.as_chunks::<LANES>().0 {
-        for (lane, score) in lanes.iter_mut().zip(piece) {
-            *lane = larger(*lane, *score);
-        }
+fn fade(factor: f32, mixed: &mut [f32]) {
+    if factor.to_bits() != 1.0_f32.to_bits() {
+        mixed.iter_mut().for_each(|value| *value *= factor);
     }
-    fold(lanes, larger)
-}
-
-/// The larger of two; `highest` where `score` is not a number.
-#[inline(always)]
-fn larger(highest: f32, score: f32) -> f32 {
-    if score > highest { score } else { highest }
-}
-
-/// Joins lanes half with half: few steps, one order.
-#[inline(always)]
-fn fold(mut lanes: [f32; LANES], join: impl Fn(f32, f32) -> f32) -> f32 {
-    let mut count = LANES / 2;
-    while count > 0 {
-        let (low, high) = lanes.split_at_mut(count);
-        for (low, high) in low.iter_mut().zip(high) {
-            *low = join(*low, *high);
-        }
-        count /= 2;
-    }
-    lanes[0]
 }
 
 #[cfg(test)]

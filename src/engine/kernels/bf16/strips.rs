@@ -6,10 +6,14 @@ use rayon::prelude::*;
 
 use super::super::STRIP_ROWS;
 use super::super::portable::{Isa, Job, Level};
+use super::dot::transposed;
 use super::rounding::word;
 
 /// Words of a row that are rounded before the rows are interleaved.
 const WORDS: usize = 16;
+
+/// Rows and words that are interleaved at a time.
+const QUAD: usize = 4;
 
 /// Activations: `[strips][depth / 2, rounded up][STRIP_ROWS]` words; an odd depth ends in a zero.
 #[derive(Debug, Default)]
@@ -87,12 +91,24 @@ impl Job for FillJob<'_> {
             for (words, row) in words.iter_mut().zip(rows.chunks_exact(depth)) {
                 round(&row[piece * 2 * WORDS..depth.min((piece + 1) * 2 * WORDS)], words);
             }
-            for (pair, column) in strip.chunks_exact_mut(STRIP_ROWS).enumerate() {
-                for (to, from) in column.iter_mut().zip(&words) {
-                    *to = from[pair];
+            for (quad, columns) in strip.chunks_mut(QUAD * STRIP_ROWS).enumerate() {
+                for first in (0..STRIP_ROWS).step_by(QUAD) {
+                    turn(&words, (first, quad * QUAD), columns);
                 }
             }
         }
+    }
+}
+
+/// Writes [`QUAD`] rows of [`QUAD`] words as columns of a strip.
+#[inline(always)]
+fn turn(words: &[[u32; WORDS]; STRIP_ROWS], (row, word): (usize, usize), columns: &mut [u32]) {
+    let mut quad = [[0; QUAD]; QUAD];
+    for (quad, words) in quad.iter_mut().zip(&words[row..row + QUAD]) {
+        quad.copy_from_slice(&words[word..word + QUAD]);
+    }
+    for (column, turned) in columns.chunks_exact_mut(STRIP_ROWS).zip(transposed(quad)) {
+        column[row..row + QUAD].copy_from_slice(&turned);
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::super::portable::{Isa, Left, Out, Right};
 use super::super::{PANEL_COLUMNS, STRIP_ROWS};
-use super::rounding::{halves, widen};
+use super::rounding::halves;
 
 /// Pairs of depth that are widened at a time: 16 KiB.
 pub(super) const PIECE_PAIRS: usize = 64;
@@ -63,7 +63,8 @@ impl Piece {
             let [low, high] = to;
             let from = from[2 * right.first..][..2 * PANEL_COLUMNS].as_chunks::<2>().0;
             for ((low, high), pair) in low.iter_mut().zip(high).zip(from) {
-                (*low, *high) = (widen(pair[0]), widen(pair[1]));
+                let word = u32::from(pair[0]) | (u32::from(pair[1]) << 16);
+                [*low, *high] = halves(word);
             }
         }
         Self { values, depth: 2 * pairs }
