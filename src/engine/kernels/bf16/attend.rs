@@ -193,7 +193,9 @@ fn hide(scores: &mut [f32; BLOCK_KEYS], visible: &Range<usize>) {
 #[inline(always)]
 fn fade(factor: f32, mixed: &mut [f32]) {
     if factor.to_bits() != 1.0_f32.to_bits() {
-        mixed.iter_mut().for_each(|value| *value *= factor);
+        for value in mixed {
+            *value *= factor;
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The tile of bf16 dot products: the only intrinsics of this module, behind a checked call.
+//! The bf16 dot product and its like: the only intrinsics of this module, behind checked calls.
 //!
 //! `vdpbf16ps` takes 16 lanes of two pairs each; it is twice the work of a fused multiply-add in
 //! the same time. The compiler does not make it out of plain Rust.
@@ -10,6 +10,7 @@
         reason = "vdpbf16ps exists as an intrinsic only, and it works on pointers"
     )
 )]
+#![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
 
 use super::super::portable::{Level, Out};
 use super::super::{BLOCK_KEYS, PANEL_COLUMNS, STRIP_ROWS};
@@ -48,24 +49,25 @@ impl Dot {
         right: RightPairs<'_>,
         out: Out<'_>,
     ) {
+        let Out { values: sums, stride, first } = out;
         let pairs = right.pairs();
         assert!((1..=STRIP_ROWS).contains(&rows), "a tile of {rows} rows");
         assert!(pairs > 0 && left.0.len() > (rows - 1) * ROW + (pairs - 1) * PAIR, "short rows");
         assert!(right.first + PANEL_COLUMNS <= right.stride, "columns past the right operand");
-        let end = (rows - 1) * out.stride + out.first + PANEL_COLUMNS;
-        assert!(out.values.len() >= end, "sums for fewer than {rows} rows");
+        let end = (rows - 1) * stride + first + PANEL_COLUMNS;
+        assert!(sums.len() >= end, "sums for fewer than {rows} rows");
         #[cfg(not(target_arch = "x86_64"))]
         match self.0 {}
         #[cfg(target_arch = "x86_64")]
         {
-            let () = self.0;
+            let Self(()) = self;
             let tile = x86::Tile {
                 left: left.0.as_ptr(),
                 right: right.values[2 * right.first..].as_ptr(),
                 right_step: 2 * right.stride,
                 pairs,
-                out: out.values[out.first..].as_mut_ptr(),
-                out_step: out.stride,
+                out: sums[first..].as_mut_ptr(),
+                out_step: stride,
             };
             // SAFETY: `self` proves the features; the asserts above prove the tile's extent.
             unsafe { tile.run::<ROW, PAIR>(rows) }
@@ -89,6 +91,7 @@ impl Dot {
 impl Dot {
     /// The largest score of each row.
     pub(super) fn highest(self, scores: &[[f32; BLOCK_KEYS]], out: &mut [f32]) {
+        let Self(()) = self;
         for (scores, out) in scores.iter().zip(out) {
             // SAFETY: `self` proves the features.
             *out = unsafe { x86::highest(scores) };
@@ -102,6 +105,7 @@ impl Dot {
         words: &mut [[u32; KEY_PAIRS]],
         sums: &mut [f32],
     ) {
+        let Self(()) = self;
         for ((weights, words), sum) in weights.iter().zip(words).zip(sums) {
             // SAFETY: `self` proves the features.
             *sum = unsafe { x86::round(weights, words) };
@@ -117,6 +121,7 @@ pub(super) fn transposed(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
 }
 
 /// Four rows of four words as columns.
+#[inline(always)]
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn transposed(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
     let [a, b, c, d] = rows;
@@ -134,8 +139,9 @@ mod x86 {
     use std::arch::x86_64::{
         __m128i, __m512, __m512bh, __m512i, _mm_unpackhi_epi32, _mm_unpackhi_epi64,
         _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm512_cvtne2ps_pbh, _mm512_dpbf16_ps,
-        _mm512_loadu_ps, _mm512_max_ps, _mm512_reduce_add_ps, _mm512_reduce_max_ps,
-        _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
+        _mm512_loadu_epi16, _mm512_loadu_ps, _mm512_max_ps, _mm512_reduce_add_ps,
+        _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps,
+        _mm512_storeu_ps,
     };
     use std::mem::transmute;
 
@@ -167,7 +173,7 @@ mod x86 {
         /// # Safety
         /// `rows` is 1 to 12. `left` has a word at `row * ROW + pair * PAIR`, `right` has 64 values
         /// from `pair * right_step`, and `out` 32 from `row * out_step`, for all rows and pairs.
-        #[target_feature(enable = "avx512f,avx512bf16")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
         pub(super) unsafe fn run<const ROW: usize, const PAIR: usize>(self, rows: usize) {
             macro_rules! heights {
                 ($($height:literal)*) => {
@@ -183,7 +189,7 @@ mod x86 {
 
         /// # Safety
         /// As [`Self::run`].
-        #[target_feature(enable = "avx512f,avx512bf16")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
         unsafe fn rows<const R: usize, const ROW: usize, const PAIR: usize>(self) {
             let mut sums: [Sums; R] = [[_mm512_setzero_ps(); 2]; R];
             for (row, [low, high]) in sums.iter_mut().enumerate() {
@@ -211,17 +217,17 @@ mod x86 {
         /// # Safety
         /// As [`Self::run`], for this pair.
         #[inline]
-        #[target_feature(enable = "avx512f,avx512bf16")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
         unsafe fn step<const R: usize, const ROW: usize, const PAIR: usize>(
             self,
             pair: usize,
             sums: &mut [Sums; R],
         ) {
-            let right = self.right.wrapping_add(pair * self.right_step).cast::<__m512bh>();
+            let right = self.right.wrapping_add(pair * self.right_step);
             // SAFETY: 64 values of this pair are there, two vectors.
-            let right_low = unsafe { right.read_unaligned() };
+            let right_low = unsafe { load(right) };
             // SAFETY: as above.
-            let right_high = unsafe { right.wrapping_add(1).read_unaligned() };
+            let right_high = unsafe { load(right.wrapping_add(2 * LANES)) };
             for (row, [low, high]) in sums.iter_mut().enumerate() {
                 // SAFETY: this row has a word for this pair.
                 let word = unsafe { self.left.wrapping_add(row * ROW + pair * PAIR).read() };
@@ -233,7 +239,7 @@ mod x86 {
     }
 
     /// The largest score of a row, not-a-numbers left out.
-    #[target_feature(enable = "avx512f,avx512bf16")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
     pub(super) fn highest(scores: &[f32; BLOCK_KEYS]) -> f32 {
         // The second operand is what comes out where the first is not a number.
         let lanes = vectors(scores)
@@ -243,7 +249,7 @@ mod x86 {
     }
 
     /// Rounds a row of weights; returns the sum of what they became.
-    #[target_feature(enable = "avx512f,avx512bf16")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
     pub(super) fn round(weights: &[f32; BLOCK_KEYS], words: &mut [u32; KEY_PAIRS]) -> f32 {
         let [a, b, c, d] = vectors(weights);
         let rounded = [_mm512_cvtne2ps_pbh(b, a), _mm512_cvtne2ps_pbh(d, c)];
@@ -284,6 +290,17 @@ mod x86 {
             _mm_unpacklo_epi64(ab_high, cd_high),
             _mm_unpackhi_epi64(ab_high, cd_high),
         ]
+    }
+
+    /// # Safety
+    /// 32 values are at `values`.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+    unsafe fn load(values: *const u16) -> __m512bh {
+        // SAFETY: the caller's promise.
+        let values = unsafe { _mm512_loadu_epi16(values.cast()) };
+        // SAFETY: both are 64 bytes of plain values.
+        unsafe { transmute::<__m512i, __m512bh>(values) }
     }
 
     /// One word in all lanes.

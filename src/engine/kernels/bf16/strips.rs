@@ -92,9 +92,9 @@ impl Job for FillJob<'_> {
                 round(&row[piece * 2 * WORDS..depth.min((piece + 1) * 2 * WORDS)], words);
             }
             for (quad, columns) in strip.chunks_mut(QUAD * STRIP_ROWS).enumerate() {
-                for first in (0..STRIP_ROWS).step_by(QUAD) {
-                    turn(&words, (first, quad * QUAD), columns);
-                }
+                turn(&words, 0, quad * QUAD, columns);
+                turn(&words, QUAD, quad * QUAD, columns);
+                turn(&words, 2 * QUAD, quad * QUAD, columns);
             }
         }
     }
@@ -102,7 +102,7 @@ impl Job for FillJob<'_> {
 
 /// Writes [`QUAD`] rows of [`QUAD`] words as columns of a strip.
 #[inline(always)]
-fn turn(words: &[[u32; WORDS]; STRIP_ROWS], (row, word): (usize, usize), columns: &mut [u32]) {
+fn turn(words: &[[u32; WORDS]; STRIP_ROWS], row: usize, word: usize, columns: &mut [u32]) {
     let mut quad = [[0; QUAD]; QUAD];
     for (quad, words) in quad.iter_mut().zip(&words[row..row + QUAD]) {
         quad.copy_from_slice(&words[word..word + QUAD]);
@@ -139,21 +139,16 @@ mod tests {
             (rows[0], rows[depth]) = (f32::NAN, f32::NEG_INFINITY);
             let mut strip = vec![7; depth.div_ceil(2) * STRIP_ROWS];
             fill(level, &rows, depth, &mut strip);
-            for (lane, k) in
-                (0..STRIP_ROWS).flat_map(|lane| (0..depth + depth % 2).map(move |k| (lane, k)))
-            {
-                let found = halves(strip[k / 2 * STRIP_ROWS + lane])[k % 2];
+            let expected = |lane: usize, k: usize| {
                 let inside = lane < 5 && k < depth;
-                let expected = if inside {
-                    half::bf16::from_f32(rows[lane * depth + k])
-                } else {
-                    half::bf16::ZERO
-                };
-                assert_eq!(
-                    found.to_bits(),
-                    expected.to_f32().to_bits(),
-                    "{level:?} {depth} {lane} {k}"
-                );
+                let value = inside.then(|| half::bf16::from_f32(rows[lane * depth + k]));
+                value.map_or(0, |value| value.to_f32().to_bits())
+            };
+            for (at, word) in strip.iter().enumerate() {
+                let (lane, k) = (at % STRIP_ROWS, at / STRIP_ROWS * 2);
+                let found = halves(*word).map(f32::to_bits);
+                let expected = [expected(lane, k), expected(lane, k + 1)];
+                assert_eq!(found, expected, "{level:?} depth {depth} row {lane} at {k}");
             }
         }
     }

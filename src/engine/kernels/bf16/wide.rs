@@ -1,7 +1,8 @@
 //! Products for CPUs without a bf16 dot product: operands widened to f32, then the f32 tiles.
 //!
-//! Widening is exact, so this is a chain of multiply-adds over the rounded operands, the low value
-//! of a pair first; it also is what the tests hold the dot product against.
+//! Widening is exact, so this is one chain of multiply-adds over the rounded operands. Of a pair the
+//! high value goes first, as `vdpbf16ps` has it: where multiply and add are fused, both forms give
+//! the same bits, but for subnormal numbers, which the instruction takes as zeros.
 
 #![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
 
@@ -36,7 +37,7 @@ impl LeftPiece {
         pairs: Range<usize>,
     ) -> PackedColumns<'_> {
         let columns = self.0.as_chunks_mut::<2>().0.iter_mut();
-        for ([low, high], pair) in columns.zip(pairs) {
+        for ([high, low], pair) in columns.zip(pairs) {
             let words = left.0[pair * PAIR..].iter().step_by(ROW).take(rows);
             for ((low, high), word) in low.iter_mut().zip(high).zip(words) {
                 [*low, *high] = halves(*word);
@@ -75,7 +76,7 @@ impl RightPiece {
         let depth = 2 * pairs.len();
         let rows = right.values[pairs.start * 2 * right.stride..].chunks_exact(2 * right.stride);
         let columns = self.0[..depth].as_chunks_mut::<2>().0.iter_mut();
-        for ([low, high], from) in columns.zip(rows) {
+        for ([high, low], from) in columns.zip(rows) {
             let from = from[2 * right.first..][..2 * PANEL_COLUMNS].as_chunks::<2>().0;
             for ((low, high), pair) in low.iter_mut().zip(high).zip(from) {
                 let word = u32::from(pair[0]) | (u32::from(pair[1]) << 16);
