@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::super::attend::QueryRows;
 use super::super::exponential::exp;
-use super::super::portable::{Isa, Job, Level, Out, mul_add};
+use super::super::portable::{Isa, Job, Level, Out, Right, mul_add};
 use super::super::{BLOCK_KEYS, PANEL_COLUMNS, STRIP_ROWS};
 use super::dot::Dot;
 use super::strip::{self, KEY_PAIRS, larger};
@@ -57,7 +57,7 @@ pub fn attend(level: Level, block: Block16<'_>, rows: QueryRows16<'_>) {
     assert_eq!(rows.queries.len(), count.div_ceil(STRIP_ROWS) * strip, "strips of {count} queries");
     assert_eq!((rows.score_max.len(), rows.weight_sum.len()), (count, count), "state of queries");
     assert_eq!(rows.mixed.len(), count * width, "mixed values of {count} queries");
-    level.run(AttendJob { dot: Dot::of(level), block, width, rows });
+    level.run(AttendJob { dot: Dot::of(level), block, width, rows, wide: Wide::default() });
 }
 
 struct AttendJob<'a> {
@@ -66,11 +66,24 @@ struct AttendJob<'a> {
     /// Of a value row.
     width: usize,
     rows: QueryRows16<'a>,
+    /// The block as f32, where there is no dot product.
+    wide: Wide,
+}
+
+/// Keys and values of a block as f32, in the layouts of the pairs.
+#[derive(Default)]
+struct Wide {
+    keys: Vec<f32>,
+    values: Vec<f32>,
 }
 
 impl Job for AttendJob<'_> {
     #[inline(always)]
     fn run<I: Isa>(mut self) {
+        if self.dot.is_none() {
+            self.wide.keys = wide::widened(self.block.keys, BLOCK_KEYS);
+            self.wide.values = wide::widened(self.block.values, self.width);
+        }
         let count = self.rows.visible.len();
         for strip in (0..count).step_by(STRIP_ROWS) {
             let end = count.min(strip + STRIP_ROWS);
@@ -112,10 +125,15 @@ impl AttendJob<'_> {
         let queries = &self.rows.queries[strip * strip_len..(strip + 1) * strip_len];
         let left = LeftWords::<1, STRIP_ROWS>(&queries[lane..]);
         for first in (0..BLOCK_KEYS).step_by(PANEL_COLUMNS) {
-            let right = RightPairs { values: self.block.keys, stride: BLOCK_KEYS, first };
             let values = scores.as_flattened_mut();
-            let out = Out { values, stride: BLOCK_KEYS, first };
-            accumulate::<I, _, _>(self.dot, (left, run.len()), right, out);
+            let (stride, out) = (BLOCK_KEYS, Out { values, stride: BLOCK_KEYS, first });
+            if let Some(dot) = self.dot {
+                let right = RightPairs { values: self.block.keys, stride, first };
+                dot.accumulate(left, run.len(), right, out);
+            } else {
+                let right = Right { values: &self.wide.keys, stride, first };
+                wide::accumulate::<I, _, _>(left, run.len(), right, out);
+            }
         }
     }
 
@@ -155,29 +173,21 @@ impl AttendJob<'_> {
         let left = LeftWords::<KEY_PAIRS, 1>(weights.as_flattened());
         let mixed = &mut self.rows.mixed[run.start * self.width..run.end * self.width];
         for first in (0..self.width).step_by(PANEL_COLUMNS) {
-            let right = RightPairs { values: self.block.values, stride: self.width, first };
-            let out = Out { values: &mut *mixed, stride: self.width, first };
-            accumulate::<I, _, _>(self.dot, (left, run.len()), right, out);
+            let (stride, out) =
+                (self.width, Out { values: &mut *mixed, stride: self.width, first });
+            if let Some(dot) = self.dot {
+                let right = RightPairs { values: self.block.values, stride, first };
+                dot.accumulate(left, run.len(), right, out);
+            } else {
+                let right = Right { values: &self.wide.values, stride, first };
+                wide::accumulate::<I, _, _>(left, run.len(), right, out);
+            }
         }
     }
 }
 
 /// Values of a key row: one pair of elements for each key.
 const KEY_ROW: usize = 2 * BLOCK_KEYS;
-
-/// Adds a product to `out` by the instruction, or without it.
-#[inline(always)]
-fn accumulate<I: Isa, const ROW: usize, const PAIR: usize>(
-    dot: Option<Dot>,
-    (left, rows): (LeftWords<'_, ROW, PAIR>, usize),
-    right: RightPairs<'_>,
-    out: Out<'_>,
-) {
-    match dot {
-        Some(dot) => dot.accumulate(left, rows, right, out),
-        None => wide::accumulate::<I, ROW, PAIR>(left, rows, right, out),
-    }
-}
 
 /// Puts keys that are not visible below every score.
 #[inline(always)]

@@ -77,11 +77,7 @@ impl RightPiece {
         let rows = right.values[pairs.start * 2 * right.stride..].chunks_exact(2 * right.stride);
         let columns = self.0[..depth].as_chunks_mut::<2>().0.iter_mut();
         for ([high, low], from) in columns.zip(rows) {
-            let from = from[2 * right.first..][..2 * PANEL_COLUMNS].as_chunks::<2>().0;
-            for ((low, high), pair) in low.iter_mut().zip(high).zip(from) {
-                let word = u32::from(pair[0]) | (u32::from(pair[1]) << 16);
-                [*low, *high] = halves(word);
-            }
+            widen_row(&from[2 * right.first..][..2 * PANEL_COLUMNS], high, low);
         }
         Right { values: self.0[..depth].as_flattened(), stride: PANEL_COLUMNS, first: 0 }
     }
@@ -93,14 +89,37 @@ pub(super) fn pieces(pairs: usize) -> impl Iterator<Item = Range<usize>> {
     (0..pairs).step_by(PIECE_PAIRS).map(move |first| first..pairs.min(first + PIECE_PAIRS))
 }
 
+/// A whole right operand as f32, `[depth][stride]`, for many products with it.
+#[inline(always)]
+pub(super) fn widened(values: &[u16], stride: usize) -> Vec<f32> {
+    let mut wide = vec![0.0; values.len()];
+    let rows = wide.chunks_exact_mut(2 * stride).zip(values.chunks_exact(2 * stride));
+    for (to, from) in rows {
+        let (high, low) = to.split_at_mut(stride);
+        widen_row(from, high, low);
+    }
+    wide
+}
+
+/// Widens one pair of the depth: `[columns][2]`.
+#[inline(always)]
+fn widen_row(from: &[u16], high: &mut [f32], low: &mut [f32]) {
+    for ((high, low), pair) in high.iter_mut().zip(low).zip(from.as_chunks::<2>().0) {
+        let word = u32::from(pair[0]) | (u32::from(pair[1]) << 16);
+        [*low, *high] = halves(word);
+    }
+}
+
 /// Adds the product of `rows` rows of `left` and one panel of `right` to `out`.
+///
+/// * `right`: as [`widened`] made it.
 ///
 /// The f32 tiles may fill up their rows; the sums go through a full strip, so that `out` need not.
 #[inline(always)]
 pub(super) fn accumulate<I: Isa, const ROW: usize, const PAIR: usize>(
     left: LeftWords<'_, ROW, PAIR>,
     rows: usize,
-    right: RightPairs<'_>,
+    right: Right<'_>,
     out: Out<'_>,
 ) {
     let Out { values, stride, first } = out;
@@ -108,12 +127,12 @@ pub(super) fn accumulate<I: Isa, const ROW: usize, const PAIR: usize>(
     for (row, sums) in sums.iter_mut().enumerate().take(rows) {
         sums.copy_from_slice(&values[row * stride + first..][..PANEL_COLUMNS]);
     }
-    let (mut left_piece, mut right_piece) = (LeftPiece::ZERO, RightPiece::ZERO);
-    for pairs in pieces(right.pairs()) {
-        let right = right_piece.widen(right, pairs.clone());
-        let left = left_piece.widen(left, rows, pairs);
+    let mut piece = LeftPiece::ZERO;
+    for pairs in pieces(right.values.len() / (2 * right.stride)) {
+        let depth = 2 * pairs.start * right.stride..2 * pairs.end * right.stride;
+        let right = Right { values: &right.values[depth], ..right };
         let out = Out { values: sums.as_flattened_mut(), stride: PANEL_COLUMNS, first: 0 };
-        I::accumulate(&left, rows, right, out);
+        I::accumulate(&piece.widen(left, rows, pairs), rows, right, out);
     }
     for (row, sums) in sums.iter().enumerate().take(rows) {
         values[row * stride + first..][..PANEL_COLUMNS].copy_from_slice(sums);
