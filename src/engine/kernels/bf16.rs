@@ -2,8 +2,9 @@
 //!
 //! Two values that follow each other in the summed direction make one word, the first in the low
 //! half: that is what `vdpbf16ps` multiplies and adds in one lane. Levels without it widen the same
-//! words to f32 and fuse multiply and add. Rounding to bf16 is the same at every level; the sums
-//! may differ between levels, never within one (ARCHITECTURE D6).
+//! words to f32 and fuse multiply and add, in the instruction's order: the high value, then the low
+//! one, each step rounded once. So all fusing levels give the same bits (ARCHITECTURE D6), except
+//! where a number is subnormal (below 1.2e-38), which the instruction takes as zero.
 
 mod attend;
 mod dot;
@@ -11,6 +12,7 @@ mod page;
 mod panels;
 mod product;
 mod rounding;
+mod strip;
 mod strips;
 mod wide;
 

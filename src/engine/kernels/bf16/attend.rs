@@ -10,17 +10,11 @@ use std::ops::Range;
 
 use super::super::attend::QueryRows;
 use super::super::exponential::exp;
-use super::super::portable::{Isa, Job, Level, Out, mul_add};
+use super::super::portable::{Isa, Job, Level, Out, Right, mul_add};
 use super::super::{BLOCK_KEYS, PANEL_COLUMNS, STRIP_ROWS};
 use super::dot::Dot;
-use super::rounding::rounded_bits;
+use super::strip::{self, KEY_PAIRS, larger};
 use super::wide::{self, LeftWords, RightPairs};
-
-/// Lanes in which a row's weights are summed, and its maximum is found.
-const LANES: usize = 16;
-
-/// Pairs of keys of a block.
-const KEY_PAIRS: usize = BLOCK_KEYS / 2;
 
 /// Keys and values of 64 consecutive positions of one head.
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +57,7 @@ pub fn attend(level: Level, block: Block16<'_>, rows: QueryRows16<'_>) {
     assert_eq!(rows.queries.len(), count.div_ceil(STRIP_ROWS) * strip, "strips of {count} queries");
     assert_eq!((rows.score_max.len(), rows.weight_sum.len()), (count, count), "state of queries");
     assert_eq!(rows.mixed.len(), count * width, "mixed values of {count} queries");
-    level.run(AttendJob { dot: Dot::of(level), block, width, rows });
+    level.run(AttendJob { dot: Dot::of(level), block, width, rows, wide: Wide::default() });
 }
 
 struct AttendJob<'a> {
@@ -72,11 +66,24 @@ struct AttendJob<'a> {
     /// Of a value row.
     width: usize,
     rows: QueryRows16<'a>,
+    /// The block as f32, where there is no dot product.
+    wide: Wide,
+}
+
+/// Keys and values of a block as f32, in the layouts of the pairs.
+#[derive(Default)]
+struct Wide {
+    keys: Vec<f32>,
+    values: Vec<f32>,
 }
 
 impl Job for AttendJob<'_> {
     #[inline(always)]
     fn run<I: Isa>(mut self) {
+        if self.dot.is_none() {
+            self.wide.keys = wide::widened(self.block.keys, BLOCK_KEYS);
+            self.wide.values = wide::widened(self.block.values, self.width);
+        }
         let count = self.rows.visible.len();
         for strip in (0..count).step_by(STRIP_ROWS) {
             let end = count.min(strip + STRIP_ROWS);
@@ -102,16 +109,11 @@ impl AttendJob<'_> {
     fn attend<I: Isa>(&mut self, run: Range<usize>) {
         let mut scores = [[0.0; BLOCK_KEYS]; STRIP_ROWS];
         self.scores::<I>(&run, &mut scores);
-        let mut weights = [[0; KEY_PAIRS]; STRIP_ROWS];
-        let parts = scores.iter_mut().zip(&mut weights);
-        for ((scores, weights), row) in parts.zip(run.clone()) {
-            let fade = self.soften::<I>(row, scores, weights);
-            let mixed = &mut self.rows.mixed[row * self.width..][..self.width];
-            // Multiplying by 1 changes nothing, and most blocks raise no maximum.
-            if fade.to_bits() != 1.0_f32.to_bits() {
-                mixed.iter_mut().for_each(|value| *value *= fade);
-            }
+        for (scores, visible) in scores.iter_mut().zip(&self.rows.visible[run.clone()]) {
+            hide(scores, visible);
         }
+        let mut weights = [[0; KEY_PAIRS]; STRIP_ROWS];
+        self.soften::<I>(&run, &mut scores[..run.len()], &mut weights[..run.len()]);
         self.mix::<I>(&run, &weights);
     }
 
@@ -123,40 +125,46 @@ impl AttendJob<'_> {
         let queries = &self.rows.queries[strip * strip_len..(strip + 1) * strip_len];
         let left = LeftWords::<1, STRIP_ROWS>(&queries[lane..]);
         for first in (0..BLOCK_KEYS).step_by(PANEL_COLUMNS) {
-            let right = RightPairs { values: self.block.keys, stride: BLOCK_KEYS, first };
             let values = scores.as_flattened_mut();
-            let out = Out { values, stride: BLOCK_KEYS, first };
-            accumulate::<I, _, _>(self.dot, (left, run.len()), right, out);
+            let (stride, out) = (BLOCK_KEYS, Out { values, stride: BLOCK_KEYS, first });
+            if let Some(dot) = self.dot {
+                let right = RightPairs { values: self.block.keys, stride, first };
+                dot.accumulate(left, run.len(), right, out);
+            } else {
+                let right = Right { values: &self.wide.keys, stride, first };
+                wide::accumulate::<I, _, _>(left, run.len(), right, out);
+            }
         }
     }
 
-    /// Turns one query's scores into weights relative to its new maximum, rounded; weights that are
-    /// not visible are exactly 0. Returns the factor by which what was summed before must fade.
+    /// Turns scores into weights relative to each query's new maximum, rounded (those that are
+    /// hidden are exactly 0), and fades what was summed before.
     #[inline(always)]
     fn soften<I: Isa>(
         &mut self,
-        row: usize,
-        scores: &mut [f32; BLOCK_KEYS],
-        weights: &mut [u32; KEY_PAIRS],
-    ) -> f32 {
-        hide(scores, &self.rows.visible[row]);
-        let before = self.rows.score_max[row];
-        let highest = larger(before, highest(scores));
-        let mut sums = [0.0; LANES];
-        for piece in scores.as_chunks_mut::<LANES>().0 {
-            for (sum, score) in sums.iter_mut().zip(piece) {
-                *score = f32::from_bits(rounded_bits(exp::<I>(*score - highest)));
-                *sum += *score;
+        run: &Range<usize>,
+        scores: &mut [[f32; BLOCK_KEYS]],
+        weights: &mut [[u32; KEY_PAIRS]],
+    ) {
+        let mut highest = [0.0; STRIP_ROWS];
+        strip::highest(self.dot, scores, &mut highest);
+        let mut fades = [0.0; STRIP_ROWS];
+        for (at, row) in run.clone().enumerate() {
+            let before = self.rows.score_max[row];
+            let highest = larger(before, highest[at]);
+            for score in &mut scores[at] {
+                *score = exp::<I>(*score - highest);
             }
+            self.rows.score_max[row] = highest;
+            fades[at] = exp::<I>(before - highest);
+            fade(fades[at], &mut self.rows.mixed[row * self.width..][..self.width]);
         }
-        for (weight, [low, high]) in weights.iter_mut().zip(scores.as_chunks::<2>().0) {
-            *weight = (low.to_bits() >> 16) | high.to_bits();
+        let mut sums = [0.0; STRIP_ROWS];
+        strip::round(self.dot, scores, weights, &mut sums);
+        let state = self.rows.weight_sum[run.clone()].iter_mut().zip(fades);
+        for ((sum, fade), added) in state.zip(sums) {
+            *sum = mul_add::<I>(*sum, fade, added);
         }
-        let fade = exp::<I>(before - highest);
-        let sum = &mut self.rows.weight_sum[row];
-        self.rows.score_max[row] = highest;
-        *sum = mul_add::<I>(*sum, fade, fold(sums, |a, b| a + b));
-        fade
     }
 
     /// `mixed += weights x values`.
@@ -165,29 +173,21 @@ impl AttendJob<'_> {
         let left = LeftWords::<KEY_PAIRS, 1>(weights.as_flattened());
         let mixed = &mut self.rows.mixed[run.start * self.width..run.end * self.width];
         for first in (0..self.width).step_by(PANEL_COLUMNS) {
-            let right = RightPairs { values: self.block.values, stride: self.width, first };
-            let out = Out { values: &mut *mixed, stride: self.width, first };
-            accumulate::<I, _, _>(self.dot, (left, run.len()), right, out);
+            let (stride, out) =
+                (self.width, Out { values: &mut *mixed, stride: self.width, first });
+            if let Some(dot) = self.dot {
+                let right = RightPairs { values: self.block.values, stride, first };
+                dot.accumulate(left, run.len(), right, out);
+            } else {
+                let right = Right { values: &self.wide.values, stride, first };
+                wide::accumulate::<I, _, _>(left, run.len(), right, out);
+            }
         }
     }
 }
 
 /// Values of a key row: one pair of elements for each key.
 const KEY_ROW: usize = 2 * BLOCK_KEYS;
-
-/// Adds a product to `out` by the instruction, or without it.
-#[inline(always)]
-fn accumulate<I: Isa, const ROW: usize, const PAIR: usize>(
-    dot: Option<Dot>,
-    (left, rows): (LeftWords<'_, ROW, PAIR>, usize),
-    right: RightPairs<'_>,
-    out: Out<'_>,
-) {
-    match dot {
-        Some(dot) => dot.accumulate(left, rows, right, out),
-        None => wide::accumulate::<I, ROW, PAIR>(left, rows, right, out),
-    }
-}
 
 /// Puts keys that are not visible below every score.
 #[inline(always)]
@@ -199,35 +199,14 @@ fn hide(scores: &mut [f32; BLOCK_KEYS], visible: &Range<usize>) {
     }
 }
 
+/// Multiplies a row; by 1, which most blocks ask for, nothing would change.
 #[inline(always)]
-fn highest(scores: &[f32; BLOCK_KEYS]) -> f32 {
-    let mut lanes = [f32::NEG_INFINITY; LANES];
-    for piece in scores.as_chunks::<LANES>().0 {
-        for (lane, score) in lanes.iter_mut().zip(piece) {
-            *lane = larger(*lane, *score);
+fn fade(factor: f32, mixed: &mut [f32]) {
+    if factor.to_bits() != 1.0_f32.to_bits() {
+        for value in mixed {
+            *value *= factor;
         }
     }
-    fold(lanes, larger)
-}
-
-/// The larger of two; `highest` where `score` is not a number.
-#[inline(always)]
-fn larger(highest: f32, score: f32) -> f32 {
-    if score > highest { score } else { highest }
-}
-
-/// Joins lanes half with half: few steps, one order.
-#[inline(always)]
-fn fold(mut lanes: [f32; LANES], join: impl Fn(f32, f32) -> f32) -> f32 {
-    let mut count = LANES / 2;
-    while count > 0 {
-        let (low, high) = lanes.split_at_mut(count);
-        for (low, high) in low.iter_mut().zip(high) {
-            *low = join(*low, *high);
-        }
-        count /= 2;
-    }
-    lanes[0]
 }
 
 #[cfg(test)]

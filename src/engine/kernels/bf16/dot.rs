@@ -1,4 +1,4 @@
-//! The tile of bf16 dot products: the only intrinsics of this module, behind a checked call.
+//! The bf16 dot product and its like: the only intrinsics of this module, behind checked calls.
 //!
 //! `vdpbf16ps` takes 16 lanes of two pairs each; it is twice the work of a fused multiply-add in
 //! the same time. The compiler does not make it out of plain Rust.
@@ -10,9 +10,11 @@
         reason = "vdpbf16ps exists as an intrinsic only, and it works on pointers"
     )
 )]
+#![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
 
 use super::super::portable::{Level, Out};
-use super::super::{PANEL_COLUMNS, STRIP_ROWS};
+use super::super::{BLOCK_KEYS, PANEL_COLUMNS, STRIP_ROWS};
+use super::strip::KEY_PAIRS;
 use super::wide::{LeftWords, RightPairs};
 
 /// Proof that the CPU has the instruction.
@@ -47,24 +49,25 @@ impl Dot {
         right: RightPairs<'_>,
         out: Out<'_>,
     ) {
+        let Out { values: sums, stride, first } = out;
         let pairs = right.pairs();
         assert!((1..=STRIP_ROWS).contains(&rows), "a tile of {rows} rows");
         assert!(pairs > 0 && left.0.len() > (rows - 1) * ROW + (pairs - 1) * PAIR, "short rows");
         assert!(right.first + PANEL_COLUMNS <= right.stride, "columns past the right operand");
-        let end = (rows - 1) * out.stride + out.first + PANEL_COLUMNS;
-        assert!(out.values.len() >= end, "sums for fewer than {rows} rows");
+        let end = (rows - 1) * stride + first + PANEL_COLUMNS;
+        assert!(sums.len() >= end, "sums for fewer than {rows} rows");
         #[cfg(not(target_arch = "x86_64"))]
         match self.0 {}
         #[cfg(target_arch = "x86_64")]
         {
-            let () = self.0;
+            let Self(()) = self;
             let tile = x86::Tile {
                 left: left.0.as_ptr(),
                 right: right.values[2 * right.first..].as_ptr(),
                 right_step: 2 * right.stride,
                 pairs,
-                out: out.values[out.first..].as_mut_ptr(),
-                out_step: out.stride,
+                out: sums[first..].as_mut_ptr(),
+                out_step: stride,
             };
             // SAFETY: `self` proves the features; the asserts above prove the tile's extent.
             unsafe { tile.run::<ROW, PAIR>(rows) }
@@ -72,12 +75,75 @@ impl Dot {
     }
 }
 
+/// Where there is no such instruction there is no [`Dot`] to call these on.
+#[cfg(not(target_arch = "x86_64"))]
+impl Dot {
+    pub(super) fn highest(self, _: &[[f32; BLOCK_KEYS]], _: &mut [f32]) {
+        match self.0 {}
+    }
+
+    pub(super) fn round(self, _: &[[f32; BLOCK_KEYS]], _: &mut [[u32; KEY_PAIRS]], _: &mut [f32]) {
+        match self.0 {}
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Dot {
+    /// The largest score of each row.
+    pub(super) fn highest(self, scores: &[[f32; BLOCK_KEYS]], out: &mut [f32]) {
+        let Self(()) = self;
+        for (scores, out) in scores.iter().zip(out) {
+            // SAFETY: `self` proves the features.
+            *out = unsafe { x86::highest(scores) };
+        }
+    }
+
+    /// Rounds each row of weights (not negative, none subnormal) to words; sums what they became.
+    pub(super) fn round(
+        self,
+        weights: &[[f32; BLOCK_KEYS]],
+        words: &mut [[u32; KEY_PAIRS]],
+        sums: &mut [f32],
+    ) {
+        let Self(()) = self;
+        for ((weights, words), sum) in weights.iter().zip(words).zip(sums) {
+            // SAFETY: `self` proves the features.
+            *sum = unsafe { x86::round(weights, words) };
+        }
+    }
+}
+
+/// Four rows of four words as columns.
+#[inline(always)]
+#[cfg(target_arch = "x86_64")]
+pub(super) fn transposed(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
+    x86::transposed(rows)
+}
+
+/// Four rows of four words as columns.
+#[inline(always)]
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn transposed(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
+    let [a, b, c, d] = rows;
+    [
+        [a[0], b[0], c[0], d[0]],
+        [a[1], b[1], c[1], d[1]],
+        [a[2], b[2], c[2], d[2]],
+        [a[3], b[3], c[3], d[3]],
+    ]
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    use super::{BLOCK_KEYS, KEY_PAIRS};
     use std::arch::x86_64::{
-        __m512, __m512bh, _mm512_dpbf16_ps, _mm512_loadu_ps, _mm512_set1_epi32, _mm512_setzero_ps,
+        __m128i, __m512, __m512bh, __m512i, _mm_unpackhi_epi32, _mm_unpackhi_epi64,
+        _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm512_cvtne2ps_pbh, _mm512_dpbf16_ps,
+        _mm512_loadu_epi16, _mm512_loadu_ps, _mm512_max_ps, _mm512_reduce_add_ps,
+        _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps,
         _mm512_storeu_ps,
     };
+    use std::mem::transmute;
 
     /// Sums of one row: two vectors, the width of a panel.
     type Sums = [__m512; 2];
@@ -107,7 +173,7 @@ mod x86 {
         /// # Safety
         /// `rows` is 1 to 12. `left` has a word at `row * ROW + pair * PAIR`, `right` has 64 values
         /// from `pair * right_step`, and `out` 32 from `row * out_step`, for all rows and pairs.
-        #[target_feature(enable = "avx512f,avx512bf16")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
         pub(super) unsafe fn run<const ROW: usize, const PAIR: usize>(self, rows: usize) {
             macro_rules! heights {
                 ($($height:literal)*) => {
@@ -123,7 +189,7 @@ mod x86 {
 
         /// # Safety
         /// As [`Self::run`].
-        #[target_feature(enable = "avx512f,avx512bf16")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
         unsafe fn rows<const R: usize, const ROW: usize, const PAIR: usize>(self) {
             let mut sums: [Sums; R] = [[_mm512_setzero_ps(); 2]; R];
             for (row, [low, high]) in sums.iter_mut().enumerate() {
@@ -151,17 +217,17 @@ mod x86 {
         /// # Safety
         /// As [`Self::run`], for this pair.
         #[inline]
-        #[target_feature(enable = "avx512f,avx512bf16")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
         unsafe fn step<const R: usize, const ROW: usize, const PAIR: usize>(
             self,
             pair: usize,
             sums: &mut [Sums; R],
         ) {
-            let right = self.right.wrapping_add(pair * self.right_step).cast::<__m512bh>();
+            let right = self.right.wrapping_add(pair * self.right_step);
             // SAFETY: 64 values of this pair are there, two vectors.
-            let right_low = unsafe { right.read_unaligned() };
+            let right_low = unsafe { load(right) };
             // SAFETY: as above.
-            let right_high = unsafe { right.wrapping_add(1).read_unaligned() };
+            let right_high = unsafe { load(right.wrapping_add(2 * LANES)) };
             for (row, [low, high]) in sums.iter_mut().enumerate() {
                 // SAFETY: this row has a word for this pair.
                 let word = unsafe { self.left.wrapping_add(row * ROW + pair * PAIR).read() };
@@ -172,12 +238,77 @@ mod x86 {
         }
     }
 
+    /// The largest score of a row, not-a-numbers left out.
+    #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+    pub(super) fn highest(scores: &[f32; BLOCK_KEYS]) -> f32 {
+        // The second operand is what comes out where the first is not a number.
+        let lanes = vectors(scores)
+            .into_iter()
+            .fold(_mm512_set1_ps(f32::NEG_INFINITY), |a, b| _mm512_max_ps(b, a));
+        _mm512_reduce_max_ps(lanes)
+    }
+
+    /// Rounds a row of weights; returns the sum of what they became.
+    #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+    pub(super) fn round(weights: &[f32; BLOCK_KEYS], words: &mut [u32; KEY_PAIRS]) -> f32 {
+        let [a, b, c, d] = vectors(weights);
+        let rounded = [_mm512_cvtne2ps_pbh(b, a), _mm512_cvtne2ps_pbh(d, c)];
+        // SAFETY: both are 128 bytes of plain values.
+        *words = unsafe { transmute::<[__m512bh; 2], [u32; KEY_PAIRS]>(rounded) };
+        let ones = pairs_of(0x3f80_3f80);
+        let sums = _mm512_dpbf16_ps(_mm512_setzero_ps(), rounded[0], ones);
+        _mm512_reduce_add_ps(_mm512_dpbf16_ps(sums, rounded[1], ones))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn vectors(row: &[f32; BLOCK_KEYS]) -> [__m512; 4] {
+        // SAFETY: both are 256 bytes of plain values.
+        unsafe { transmute::<[f32; BLOCK_KEYS], [__m512; 4]>(*row) }
+    }
+
+    /// Four rows of four words as columns.
+    #[inline(always)]
+    pub(super) fn transposed(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
+        // SAFETY: both are 64 bytes of plain values.
+        let rows = unsafe { transmute::<[[u32; 4]; 4], [__m128i; 4]>(rows) };
+        // SAFETY: every CPU of this architecture has SSE2.
+        let columns = unsafe { unpack(rows) };
+        // SAFETY: both are 64 bytes of plain values.
+        unsafe { transmute::<[__m128i; 4], [[u32; 4]; 4]>(columns) }
+    }
+
+    /// Eight unpacks; of plain Rust the compiler makes a scatter, which takes far longer.
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn unpack([a, b, c, d]: [__m128i; 4]) -> [__m128i; 4] {
+        let (ab, cd) = (_mm_unpacklo_epi32(a, b), _mm_unpacklo_epi32(c, d));
+        let (ab_high, cd_high) = (_mm_unpackhi_epi32(a, b), _mm_unpackhi_epi32(c, d));
+        [
+            _mm_unpacklo_epi64(ab, cd),
+            _mm_unpackhi_epi64(ab, cd),
+            _mm_unpacklo_epi64(ab_high, cd_high),
+            _mm_unpackhi_epi64(ab_high, cd_high),
+        ]
+    }
+
+    /// # Safety
+    /// 32 values are at `values`.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+    unsafe fn load(values: *const u16) -> __m512bh {
+        // SAFETY: the caller's promise.
+        let values = unsafe { _mm512_loadu_epi16(values.cast()) };
+        // SAFETY: both are 64 bytes of plain values.
+        unsafe { transmute::<__m512i, __m512bh>(values) }
+    }
+
     /// One word in all lanes.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn pairs_of(word: u32) -> __m512bh {
         let words = _mm512_set1_epi32(word.cast_signed());
         // SAFETY: both are 64 bytes of plain values.
-        unsafe { std::mem::transmute::<std::arch::x86_64::__m512i, __m512bh>(words) }
+        unsafe { transmute::<__m512i, __m512bh>(words) }
     }
 }

@@ -99,10 +99,11 @@ mod tests {
             let (mut keys, mut values) = old.clone();
             let from = Block16 { keys: &new.0, values: &new.1 };
             copy_slots(from, slots.clone(), &mut keys, &mut values);
+            let expected = |slot| if slots.contains(&slot) { &new } else { &old };
             for slot in 0..BLOCK_KEYS {
-                let expected = if slots.contains(&slot) { &new } else { &old };
-                assert_eq!(key(&keys, slot), key(&expected.0, slot), "{slots:?} {slot}");
-                assert_eq!(value(&values, slot), value(&expected.1, slot), "{slots:?} {slot}");
+                let (key_page, value_page) = expected(slot);
+                assert_eq!(key(&keys, slot), key(key_page, slot), "{slots:?} {slot}");
+                assert_eq!(value(&values, slot), value(value_page, slot), "{slots:?} {slot}");
             }
         }
     }

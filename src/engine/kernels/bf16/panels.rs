@@ -1,5 +1,7 @@
 //! Weights rounded to bf16, the right operand of a product.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::super::PANEL_COLUMNS;
@@ -63,12 +65,9 @@ impl Bf16Panels {
         panels.for_each(|(panel, values)| {
             let base = panel * PANEL_COLUMNS;
             let lanes = first_column.max(base)..end.min(base + PANEL_COLUMNS);
-            for (piece, values) in values.chunks_mut(PAIRS * 2 * PANEL_COLUMNS).enumerate() {
-                for column in lanes.clone() {
-                    let weights = &weights[(column - first_column) * depth..][..depth];
-                    let piece = &weights[piece * 2 * PAIRS..depth.min((piece + 1) * 2 * PAIRS)];
-                    pack_lane(values, column - base, piece);
-                }
+            if !lanes.is_empty() {
+                let weights = &weights[(lanes.start - first_column) * depth..];
+                pack_lanes(values, lanes.start - base..lanes.end - base, weights, depth);
             }
         });
     }
@@ -122,12 +121,15 @@ fn value_count(columns: usize, depth: usize) -> usize {
     columns.div_ceil(PANEL_COLUMNS) * panel_len(depth)
 }
 
-/// Writes a run of one column.
-fn pack_lane(values: &mut [u16], lane: usize, weights: &[f32]) {
-    let rows = values.chunks_exact_mut(2 * PANEL_COLUMNS);
-    let lanes = rows.flat_map(|row| &mut row[2 * lane..][..2]);
-    for (value, weight) in lanes.zip(weights) {
-        *value = narrow(*weight);
+/// Writes some columns of a panel, row-major `[lanes, depth]`.
+fn pack_lanes(values: &mut [u16], lanes: Range<usize>, weights: &[f32], depth: usize) {
+    for (piece, values) in values.chunks_mut(PAIRS * 2 * PANEL_COLUMNS).enumerate() {
+        let run = piece * 2 * PAIRS..depth.min((piece + 1) * 2 * PAIRS);
+        for (lane, weights) in lanes.clone().zip(weights.chunks_exact(depth)) {
+            let rows = values.chunks_exact_mut(2 * PANEL_COLUMNS);
+            let slots = rows.flat_map(|row| &mut row[2 * lane..][..2]);
+            slots.zip(&weights[run.clone()]).for_each(|(slot, weight)| *slot = narrow(*weight));
+        }
     }
 }
 

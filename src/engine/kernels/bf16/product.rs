@@ -8,14 +8,14 @@
 use super::super::portable::{Isa, Job, Level, Out};
 use super::super::{PANEL_COLUMNS, STRIP_ROWS};
 use super::dot::Dot;
-use super::wide::{LeftWords, PIECE_PAIRS, Piece, RightPairs};
+use super::wide::{LeftPiece, LeftWords, RightPairs, RightPiece, pieces};
 use super::{Bf16Panels, Bf16Strips};
 
 /// Pairs of depth that are walked before going to the next strip: a panel's share is 64 KiB.
 const DEPTH_PAIRS: usize = 512;
 
 /// A strip, or its later part: `[depth / 2][STRIP_ROWS]`.
-pub(super) type StripWords<'a> = LeftWords<'a, 1, STRIP_ROWS>;
+type StripWords<'a> = LeftWords<'a, 1, STRIP_ROWS>;
 
 /// Adds the product of `left` and one panel to `out`, `[rows, padded to strips][PANEL_COLUMNS]`.
 ///
@@ -70,12 +70,14 @@ impl Job for WideJob<'_> {
     #[inline(always)]
     fn run<I: Isa>(self) {
         let Self { left, right, out } = self;
-        for pair in (0..right.pairs()).step_by(PIECE_PAIRS) {
-            let piece = Piece::new(right, pair);
+        let (mut left_piece, mut right_piece) = (LeftPiece::ZERO, RightPiece::ZERO);
+        for pairs in pieces(right.pairs()) {
+            let right = right_piece.widen(right, pairs.clone());
             for (strip, rows, values) in strips(left, out) {
-                let left: StripWords<'_> = LeftWords(&strip[pair * STRIP_ROWS..]);
+                let strip: StripWords<'_> = LeftWords(strip);
+                let left = left_piece.widen(strip, rows, pairs.clone());
                 let out = Out { values, stride: PANEL_COLUMNS, first: 0 };
-                I::accumulate(&left, rows, piece.right(), out);
+                I::accumulate(&left, rows, right, out);
             }
         }
     }

@@ -6,10 +6,14 @@ use rayon::prelude::*;
 
 use super::super::STRIP_ROWS;
 use super::super::portable::{Isa, Job, Level};
+use super::dot::transposed;
 use super::rounding::word;
 
 /// Words of a row that are rounded before the rows are interleaved.
 const WORDS: usize = 16;
+
+/// Rows and words that are interleaved at a time.
+const QUAD: usize = 4;
 
 /// Activations: `[strips][depth / 2, rounded up][STRIP_ROWS]` words; an odd depth ends in a zero.
 #[derive(Debug, Default)]
@@ -87,12 +91,24 @@ impl Job for FillJob<'_> {
             for (words, row) in words.iter_mut().zip(rows.chunks_exact(depth)) {
                 round(&row[piece * 2 * WORDS..depth.min((piece + 1) * 2 * WORDS)], words);
             }
-            for (pair, column) in strip.chunks_exact_mut(STRIP_ROWS).enumerate() {
-                for (to, from) in column.iter_mut().zip(&words) {
-                    *to = from[pair];
-                }
+            for (quad, columns) in strip.chunks_mut(QUAD * STRIP_ROWS).enumerate() {
+                turn(&words, 0, quad * QUAD, columns);
+                turn(&words, QUAD, quad * QUAD, columns);
+                turn(&words, 2 * QUAD, quad * QUAD, columns);
             }
         }
+    }
+}
+
+/// Writes [`QUAD`] rows of [`QUAD`] words as columns of a strip.
+#[inline(always)]
+fn turn(words: &[[u32; WORDS]; STRIP_ROWS], row: usize, word: usize, columns: &mut [u32]) {
+    let mut quad = [[0; QUAD]; QUAD];
+    for (quad, words) in quad.iter_mut().zip(&words[row..row + QUAD]) {
+        quad.copy_from_slice(&words[word..word + QUAD]);
+    }
+    for (column, turned) in columns.chunks_exact_mut(STRIP_ROWS).zip(transposed(quad)) {
+        column[row..row + QUAD].copy_from_slice(&turned);
     }
 }
 
@@ -123,21 +139,16 @@ mod tests {
             (rows[0], rows[depth]) = (f32::NAN, f32::NEG_INFINITY);
             let mut strip = vec![7; depth.div_ceil(2) * STRIP_ROWS];
             fill(level, &rows, depth, &mut strip);
-            for (lane, k) in
-                (0..STRIP_ROWS).flat_map(|lane| (0..depth + depth % 2).map(move |k| (lane, k)))
-            {
-                let found = halves(strip[k / 2 * STRIP_ROWS + lane])[k % 2];
+            let expected = |lane: usize, k: usize| {
                 let inside = lane < 5 && k < depth;
-                let expected = if inside {
-                    half::bf16::from_f32(rows[lane * depth + k])
-                } else {
-                    half::bf16::ZERO
-                };
-                assert_eq!(
-                    found.to_bits(),
-                    expected.to_f32().to_bits(),
-                    "{level:?} {depth} {lane} {k}"
-                );
+                let value = inside.then(|| half::bf16::from_f32(rows[lane * depth + k]));
+                value.map_or(0, |value| value.to_f32().to_bits())
+            };
+            for (at, word) in strip.iter().enumerate() {
+                let (lane, k) = (at % STRIP_ROWS, at / STRIP_ROWS * 2);
+                let found = halves(*word).map(f32::to_bits);
+                let expected = [expected(lane, k), expected(lane, k + 1)];
+                assert_eq!(found, expected, "{level:?} depth {depth} row {lane} at {k}");
             }
         }
     }
