@@ -86,7 +86,7 @@ mod tests {
             std::array::from_fn(|key| ((row * 64 + key) as f32 * 0.37).sin().powi(2))
         };
         let mut rows: Vec<[f32; BLOCK_KEYS]> = (0..12).map(row).collect();
-        (rows[2][60], rows[3][5], rows[5]) = (f32::NAN, f32::NAN, [0.0; BLOCK_KEYS]);
+        (rows[2][63], rows[3][5], rows[5]) = (f32::NAN, f32::NAN, [0.0; BLOCK_KEYS]);
         let run = |dot| {
             let (mut maxima, mut sums) = ([9.0; 12], [9.0; 12]);
             let mut words = [[7; KEY_PAIRS]; 12];
