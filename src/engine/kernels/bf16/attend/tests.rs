@@ -172,7 +172,8 @@ fn a_block_without_a_visible_key_changes_no_bit() {
         let queries = head.packed(level, 0..14);
         let mut softmax = head.attend(level, 0..14, [&ranges(14, 1), &ranges(14, 2)]);
         // What a sum of products would change: a negative zero and a subnormal.
-        (softmax.mixed[0], softmax.mixed[1]) = (-0.0, 1e-40);
+        let values = softmax.mixed.chunks_exact_mut(head.width());
+        values.for_each(|row| (row[0], row[1]) = (-0.0, 1e-40));
         let before = softmax.clone();
         let mut visible = vec![0..64; 14];
         (visible[0], visible[7]) = (0..0, 9..9);
