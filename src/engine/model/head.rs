@@ -168,9 +168,7 @@ impl Scale {
     }
 }
 
-fn places_of<'a>(
-    (row, read): (usize, &'a Row<CpuSegment>),
-) -> impl Iterator<Item = Place> + use<'a> {
+fn places_of((row, read): (usize, &Row<CpuSegment>)) -> impl Iterator<Item = Place> {
     let labels = read.labels.iter().enumerate();
     labels.map(move |(label, id)| Place { row, label, token: *id as usize })
 }

@@ -79,25 +79,18 @@ impl Peer {
     }
 
     fn prefill(&self, tokens: u32) -> anyhow::Result<(f64, f64)> {
-        self.check(tokens)?;
+        check(tokens)?;
         let rows = vec![row(Vec::new(), self.tokens(tokens, 1))];
         Ok(self.timed(Vec::new(), rows))
     }
 
     fn warm(&self, state: u32, questions: u32, tokens: u32) -> anyhow::Result<(f64, f64)> {
-        self.check(state.max(questions.saturating_mul(tokens)))?;
+        check(state.max(questions.saturating_mul(tokens)))?;
         let chunk = Chunk { path: Vec::new(), tokens: self.tokens(state, 2).into() };
         let made = ask(&self.engine, vec![chunk], Vec::new()).chunks.remove(0);
         let path = vec![PathPart::Segment(made)];
         let question = |number| row(path.clone(), self.tokens(tokens, 3 + number));
         Ok(self.timed(Vec::new(), (0..questions).map(question).collect()))
-    }
-
-    fn check(&self, tokens: u32) -> anyhow::Result<()> {
-        if tokens == 0 || tokens > STEP_TOKENS {
-            bail!("{tokens} tokens in a step, 1 to {STEP_TOKENS} are measured");
-        }
-        Ok(())
     }
 
     fn timed(&self, chunks: Vec<Chunk<CpuSegment>>, rows: Vec<Row<CpuSegment>>) -> (f64, f64) {
@@ -114,4 +107,11 @@ impl Peer {
 
 fn row(path: Vec<PathPart<CpuSegment>>, tokens: Vec<u32>) -> Row<CpuSegment> {
     Row { path, suffix: tokens.into(), labels: LABELS.collect(), want_hidden: false }
+}
+
+fn check(tokens: u32) -> anyhow::Result<()> {
+    if tokens == 0 || tokens > STEP_TOKENS {
+        bail!("{tokens} tokens in a step, 1 to {STEP_TOKENS} are measured");
+    }
+    Ok(())
 }
