@@ -1,5 +1,7 @@
 //! The results file goes on where it was, and the tables say what is in it.
 
+use docket::engine::kernels::Precision;
+
 use crate::record::{Record, Results};
 use crate::table::{Group, cheapest, curve, quality, samples};
 
@@ -67,7 +69,12 @@ fn a_curve_counts_what_the_first_orders_get_right() {
 #[test]
 fn the_tables_say_what_was_measured() {
     let records = [read(1, &[[0.6, 0.4], [0.1, 0.9]]), read(0, &[[0.8, 0.2], [0.8, 0.2]])];
-    let group = Group { layout: "bare", set: "dev", records: records.iter().collect() };
+    let group = Group {
+        layout: "bare",
+        precision: Precision::F32,
+        set: "dev",
+        records: records.iter().collect(),
+    };
     let table = quality(std::slice::from_ref(&group));
     assert!(table.contains("| bare | dev | choice | 2 | 0.50 | **1.00** ("), "{table}");
     assert!(table.contains("| 1.00 | 0.75 |"), "{table}");
