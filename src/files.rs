@@ -10,6 +10,7 @@ mod gguf;
 mod map;
 
 pub use gguf::open_vocabulary;
+pub(crate) use map::FileMap;
 
 use std::fmt;
 use std::ops::Range;
@@ -27,6 +28,14 @@ use thiserror::Error;
 pub fn open(path: &Path) -> Result<ModelFiles, FilesError> {
     let metadata = std::fs::metadata(path).map_err(|error| FilesError::io(path, error))?;
     if metadata.is_dir() { folder::open(path) } else { gguf::open(path) }
+}
+
+/// SHA-256 of all bytes of a model's weights, in lower-case hex.
+///
+/// # Errors
+/// [`FilesError`] when a file cannot be read.
+pub fn hash(path: &Path) -> Result<String, FilesError> {
+    fingerprint::whole(path)
 }
 
 /// What prompts need of a model.

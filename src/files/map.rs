@@ -12,14 +12,14 @@ use super::FilesError;
 
 /// A file mapped read-only.
 #[derive(Debug)]
-pub(super) struct FileMap {
+pub(crate) struct FileMap {
     path: PathBuf,
     bytes: Mmap,
 }
 
 impl FileMap {
     /// Maps the whole file.
-    pub(super) fn open(path: &Path) -> Result<Self, FilesError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, FilesError> {
         let file = File::open(path).map_err(|error| FilesError::io(path, error))?;
         // SAFETY: the map is read-only and private to this struct. A model file that another
         // process truncates while it is served ends this one with SIGBUS; files are replaced by
@@ -34,7 +34,7 @@ impl FileMap {
     }
 
     /// All bytes.
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
