@@ -36,6 +36,8 @@ pub struct EngineOptions {
     pub context_tokens: Option<u32>,
     /// Most tokens of one step.
     pub step_tokens_max: u32,
+    /// Tokens of a usual step: what [`Memory::scratch_bytes`] is stated for.
+    pub step_tokens_usual: u32,
     /// Most rows of one step.
     pub rows_max: u32,
     /// Reads only the labels' rows of the output matrix: no label mass, and the log-probabilities
@@ -64,6 +66,7 @@ impl Default for EngineOptions {
             threads: 1,
             context_tokens: None,
             step_tokens_max: 2048,
+            step_tokens_usual: 512,
             rows_max: 256,
             readout_rows_only: false,
             precision: Precision::F32,
@@ -78,7 +81,7 @@ impl Default for EngineOptions {
 pub struct Memory {
     /// Weights.
     pub weights_bytes: u64,
-    /// Buffers of the largest step.
+    /// Buffers of a step of [`EngineOptions::step_tokens_usual`].
     pub scratch_bytes: u64,
     /// Keys and values of one token position.
     pub kv_bytes_per_token: u64,
@@ -112,7 +115,7 @@ impl CpuEngine {
         let caps = caps("cpu", config.context, options, kv_bytes_per_token);
         let memory = Memory {
             weights_bytes: decoder.weights_bytes(),
-            scratch_bytes: decoder.scratch_bytes(options.step_tokens_max as usize),
+            scratch_bytes: decoder.scratch_bytes(options.step_tokens_usual as usize),
             kv_bytes_per_token,
         };
         let features = decoder.level().name();

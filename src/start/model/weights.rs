@@ -88,6 +88,7 @@ fn options(config: &Config, context_tokens: Option<u32>) -> EngineOptions {
         context_tokens,
         // The scheduler keeps steps to its own budget; one suffix may be as long as the context.
         step_tokens_max: context_tokens.unwrap_or(u32::MAX),
+        step_tokens_usual: config.scheduler.step_tokens,
         rows_max: config.scheduler.rows_max,
         readout_rows_only: config.engine.readout == Readout::Rows,
         precision: precision(config),
