@@ -180,3 +180,25 @@ fn a_prompt_that_is_too_long_names_its_question() {
     assert_eq!(reply.status, 422);
     assert_eq!(reply.body["detail"][0]["loc"], json!(["body", "questions", "bad"]));
 }
+
+#[test]
+fn text_of_many_megabytes_is_refused_at_once_wherever_it_stands() {
+    let server = Server::start(&["--engine", "fake", "--context", "512"]);
+    let much = "! ".repeat(4 << 20);
+    for question in [
+        json!({ "type": "noul", "instructions": much, "samples": 32 }),
+        json!({ "type": "choice", "criteria": { "a": much, "b": null }, "samples": 32 }),
+        json!({ "type": "choice", "criteria": [much, "b"], "samples": 32 }),
+        json!({ "type": "score", "criteria": ["low", ["high", much]], "samples": 32 }),
+    ] {
+        let body = json!({ "state": "s", "questions": { "q": question }, "timeout_ms": 5_000 });
+        let reply = server.post("/v1/systemone", &body);
+        assert_eq!(reply.status, 422);
+        let fault = &reply.body["detail"][0];
+        assert_eq!(fault["loc"], json!(["body", "questions", "q"]));
+        let message = fault["msg"].as_str().expect("a message");
+        assert!(message.contains("at least 8") && message.contains("512"), "{message}");
+    }
+    let reply = server.ask(&much, "Is it late?");
+    assert_eq!(reply.body["detail"][0]["loc"], json!(["body", "state"]));
+}
