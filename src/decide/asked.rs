@@ -131,11 +131,9 @@ fn own_tokens(
 ) -> Result<u32, Unread> {
     let lists = kind.options().div_ceil(labels_max).max(1);
     let tokens_max = room.context.saturating_mul(lists);
-    rendering.own_tokens(Within { tokens_max, gone }).map_err(|unfit| match unread(unfit) {
-        Unread::TooLong(Length::AtLeast(tokens)) => {
-            Unread::TooLong(Length::AtLeast(tokens.div_ceil(lists)))
-        }
-        other => other,
+    rendering.own_tokens(Within { tokens_max, gone }).map_err(|unfit| match unfit {
+        Unfit::AtLeast(tokens) => Unread::TooLong(Length::AtLeast(tokens.div_ceil(lists))),
+        Unfit::Gone => Unread::Gone,
     })
 }
 

@@ -26,7 +26,7 @@ pub(crate) const PANIC: u32 = 1_000_004;
 pub(crate) enum Fault {
     /// The step fails.
     Fail(EngineError),
-    /// The step's first row is not finite.
+    /// The step's first row, where it has one, is not finite.
     Nan,
     /// The completion is dropped.
     Drop,
@@ -152,9 +152,11 @@ fn run(step: &Step<FakeSegment>, elapsed: Duration, caps: &Caps) -> StepOutcome<
     StepOutcome { chunks, rows, elapsed }
 }
 
-/// The outcome with its first row spoilt.
+/// The outcome with its first row, where it has one, spoilt.
 fn not_finite(mut outcome: StepOutcome<FakeSegment>) -> StepOutcome<FakeSegment> {
-    outcome.rows[0] = Err(EngineError::NonFinite);
+    if let Some(first) = outcome.rows.first_mut() {
+        *first = Err(EngineError::NonFinite);
+    }
     outcome
 }
 
