@@ -5,6 +5,7 @@
 
 mod asked;
 mod long;
+mod room;
 mod round;
 mod tally;
 
@@ -16,13 +17,16 @@ use actors::{DecisionHandle, DecisionMeta, Handle, ReadError, TenantId};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::error::{DecideError, Problem};
+use crate::error::DecideError;
 use crate::json::Json;
+use crate::prompt::rendering::Within;
+use crate::prompt::tokens::fit::Unfit;
 use crate::prompt::tokens::off_thread;
 use crate::prompt::{Prompter, StatePrefix};
 use crate::question::answer::{Answer, Cost};
 use crate::question::{Decision, Samples};
-use asked::Asked;
+use asked::{Asked, Orders};
+use room::{Length, Room, state_too_long};
 use round::Round;
 use tally::Tally;
 
@@ -123,25 +127,24 @@ impl Decider {
     /// Tokenises a state, off the runtime's workers where it is long.
     ///
     /// # Errors
-    /// [`DecideError::Invalid`] when the state's beginning alone is more than the context.
-    pub async fn prefix(&self, state: &Json, salt: [u8; 32]) -> Result<StatePrefix, DecideError> {
+    /// [`DecideError::Invalid`] when the state is certainly more than the context.
+    pub async fn prefix(&self, state: Json, salt: [u8; 32]) -> Result<StatePrefix, DecideError> {
         let prompter = Arc::clone(&self.prompter);
-        let tokens_max = self.limits.context_tokens;
-        let state = state.clone();
-        off_thread(Prompter::state_bytes(&state), move || {
-            match prompter.exceeds(&state, tokens_max) {
-                Some(tokens) => Err(state_too_long(tokens, tokens_max)),
-                None => Ok(prompter.prefix(&state, &salt)),
-            }
+        let tokens_max = self.limits.context_tokens as usize;
+        let prefix = off_thread(Prompter::state_bytes(&state), move |gone| {
+            prompter.prefix_within(&state, &salt, Within { tokens_max, gone })
+        });
+        prefix.await.map_err(|unfit| match unfit {
+            Unfit::AtLeast(tokens) => state_too_long(Length::AtLeast(tokens), tokens_max),
+            Unfit::Gone => ReadError::Cancelled.into(),
         })
-        .await
     }
 
     /// Makes one decision.
     ///
     /// # Errors
     /// Every variant of [`DecideError`]; nothing stays queued after an error.
-    pub async fn decide(&self, asker: Asker, decision: &Decision) -> Result<Made, DecideError> {
+    pub async fn decide(&self, asker: Asker, decision: Decision) -> Result<Made, DecideError> {
         let since = asker.since;
         let deadline = self.deadline(since, decision.timeout);
         self.in_time(since, deadline, Box::pin(self.made(asker, decision, deadline))).await
@@ -150,13 +153,14 @@ impl Decider {
     async fn made(
         &self,
         asker: Asker,
-        decision: &Decision,
+        decision: Decision,
         deadline: Instant,
     ) -> Result<Made, DecideError> {
-        let prefix = self.prefix(&decision.state, asker.salt).await?;
-        let asked = self.asked(decision);
-        let (mut asked, mut round) = Round::render(&self.prompter, asked).await;
-        round.check_lengths(&asked, &prefix.prefix, self.limits.context_tokens)?;
+        let orders = self.orders(&decision);
+        let prefix = self.prefix(decision.state, asker.salt).await?;
+        let room = Room::after(&prefix.prefix, self.limits.context_tokens)?;
+        let first = Round::first(&self.prompter, decision.questions, orders, room);
+        let (mut asked, mut round) = first.await?;
         let lane = decision.lane.unwrap_or_default();
         let meta = DecisionMeta {
             tenant: asker.tenant,
@@ -173,41 +177,19 @@ impl Decider {
             let outcomes = self.read(&mut session, &meta, &round).await?;
             tally.add(&round.specs, &outcomes);
             round.absorb(&mut asked, outcomes)?;
-            (asked, round) = Round::render(&self.prompter, asked).await;
+            (asked, round) = Round::next(&self.prompter, asked, room).await?;
         }
-        let (asked, question_tokens) = self.question_tokens(asked).await;
+        let question_tokens: u64 = asked.iter().map(|asked| u64::from(asked.own_tokens)).sum();
         let input_tokens = u64::from(prefix.state_tokens) + question_tokens;
         let cost = tally.cost(input_tokens, u32::from(prefix.tokenised));
         let answers = asked.into_iter().map(Asked::answer).collect();
         Ok(Made { answers, cost, decision: session })
     }
 
-    fn asked(&self, decision: &Decision) -> Vec<Asked> {
-        let samples =
-            decision.samples.or(self.limits.samples.map(Samples::Count)).unwrap_or(Samples::Auto);
-        let begin =
-            |question| Asked::new(&self.prompter, question, samples, self.limits.samples_max);
-        decision.questions.iter().map(begin).collect()
+    /// In how many orders the decision's questions are read.
+    fn orders(&self, decision: &Decision) -> Orders {
+        let by_limits = self.limits.samples.map_or(Samples::Auto, Samples::Count);
+        let samples = decision.samples.unwrap_or(by_limits);
+        Orders { samples, samples_max: self.limits.samples_max }
     }
-
-    /// Tokens of the questions' own texts, for usage.
-    async fn question_tokens(&self, asked: Vec<Asked>) -> (Vec<Asked>, u64) {
-        let prompter = Arc::clone(&self.prompter);
-        off_thread(asked.iter().map(Asked::text_bytes).sum(), move || {
-            let tokens = |asked: &Asked| u64::from(prompter.question_tokens(&asked.question));
-            let sum = asked.iter().map(tokens).sum();
-            (asked, sum)
-        })
-        .await
-    }
-}
-
-fn state_too_long(tokens: u32, tokens_max: u32) -> DecideError {
-    DecideError::Invalid(vec![Problem {
-        path: vec!["state".into()],
-        code: "too_long",
-        message: format!(
-            "state is more than {tokens} tokens, at most {tokens_max} fit the context"
-        ),
-    }])
 }

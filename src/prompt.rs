@@ -11,12 +11,14 @@ pub mod layout;
 pub mod options;
 mod parts;
 pub mod pieces;
+pub mod rendering;
 pub mod state;
 pub mod template;
 pub mod tokenised;
 pub mod tokens;
 pub mod wording;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use actors::{Prefix, ReadSpec, SegmentKey, SegmentSpec};
@@ -27,18 +29,18 @@ use crate::json::Json;
 use crate::question::{Kind, Question, Samples, Shown};
 use labels::Alphabet;
 use layout::{Layout, Profile};
+use rendering::{Rendering, Within};
 use template::Frame;
 use tokenised::{TokenisedState, TokenisedStates};
 use tokens::TextTokenizer;
+use tokens::fit::{Unfit, encode_within};
 
 /// Texts longer than this are to be tokenised off the runtime's workers: about a millisecond's work.
 pub const OFF_THREAD_BYTES: usize = 4096;
 
-/// More bytes a token than nearly any text has.
-const BYTES_PER_TOKEN_MANY: usize = 16;
-
-/// Tokens by which a text's beginning may differ from the beginning of the text's tokens.
-const CUT_TOKENS: u32 = 8;
+/// Most tokens of a question's reads of one round where the number of its orders is left to us;
+/// one order is always read. 16 s of a server that reads 256 tokens/s.
+pub const AUTO_TOKENS_MAX: u64 = 4096;
 
 /// How much of a state's beginning and end is tokenised again to count the state's own tokens.
 const EDGE_BYTES: usize = 256;
@@ -156,17 +158,24 @@ impl Prompter {
     /// still known; for more than [`OFF_THREAD_BYTES`] (see [`Self::state_bytes`]) this belongs on
     /// a blocking thread.
     pub fn prefix(&self, state: &Json, salt: &[u8]) -> StatePrefix {
-        let text = state::state_text(state);
-        let id = tokenised::state_id(salt, &text);
-        let (found, tokenised) = match self.states.find(&id) {
-            Some(found) => (found, false),
-            None => (self.tokenise(&text, salt), true),
-        };
-        if tokenised {
-            self.states.keep(id, found.clone());
-        }
-        let prefix = Prefix { head: self.head.clone(), state: found.segment };
-        StatePrefix { prefix, state_tokens: found.state_tokens, tokenised }
+        let encode = |part: &str| Ok::<_, Infallible>(self.tokenizer.encode(part));
+        let Ok(prefix) = self.prefix_by(&state::state_text(state), salt, encode);
+        prefix
+    }
+
+    /// The same, unless head and state are certainly longer than what fits.
+    ///
+    /// # Errors
+    /// [`Unfit`]: a text of many megabytes is refused without being tokenised whole.
+    pub fn prefix_within(
+        &self,
+        state: &Json,
+        salt: &[u8],
+        within: Within<'_>,
+    ) -> Result<StatePrefix, Unfit> {
+        let encode =
+            |part: &str| encode_within(&*self.tokenizer, part, within.tokens_max, within.gone);
+        self.prefix_by(&state::state_text(state), salt, encode)
     }
 
     /// Length in bytes of the text that [`Self::prefix`] would tokenise.
@@ -174,35 +183,13 @@ impl Prompter {
         state::state_bytes(state)
     }
 
-    /// A lower bound of the state's tokens when that alone is over `tokens_max`, found from the
-    /// state's beginning: a text of many megabytes is refused without being tokenised whole.
-    /// `None` where only [`Self::prefix`] can tell.
-    pub fn exceeds(&self, state: &Json, tokens_max: u32) -> Option<u32> {
-        let bytes_max = (tokens_max as usize).saturating_mul(BYTES_PER_TOKEN_MANY);
-        if Self::state_bytes(state) <= bytes_max {
-            return None;
-        }
-        let text = state::state_text(state);
-        let beginning = &text[..text.floor_char_boundary(bytes_max)];
-        let least = count(&self.tokenizer.encode(beginning)).saturating_sub(CUT_TOKENS);
-        (least > tokens_max).then_some(least)
-    }
-
-    /// The read of a question in one order: the tokens after the prefix, and the label ids.
+    /// The read of a question in one order, see [`Rendering::read`].
     ///
     /// # Panics
     /// When more options are shown than there are labels ([`Self::labels_max`]).
     pub fn suffix(&self, question: &Question, shown: &Shown) -> ReadSpec {
-        let mut suffix = self.tokenizer.encode(&self.question_part(question, shown));
-        suffix.extend_from_slice(&self.after_ids);
-        let labels = self.label_ids(&question.kind, shown);
-        ReadSpec { suffix: suffix.into(), labels: labels.into(), want_hidden: false }
-    }
-
-    /// Tokens of the question's own text (options and closing line) alone, in its first order.
-    pub fn question_tokens(&self, question: &Question) -> u32 {
-        let shown = wording::first_order(self.layout(), &question.kind);
-        count(&self.tokenizer.encode(&self.question_text(question, &shown)))
+        let part = Rendering::new(self, question).part(shown);
+        self.read_of(self.tokenizer.encode(&part), &question.kind, shown)
     }
 
     /// Most options that one read of such a question can show.
@@ -216,7 +203,8 @@ impl Prompter {
     }
 
     /// Orders to read a question in: what it says itself, else what is asked for the decision, else
-    /// the profile's; lowered to `samples_max` and to the orders that differ.
+    /// the profile's; lowered to `samples_max` and to the orders that differ. Where they are left to
+    /// us they are fewer for a long question, see [`Self::affordable`].
     pub fn orders(&self, question: &Question, asked: Samples, samples_max: u32) -> u32 {
         let wanted = match question.samples.unwrap_or(asked) {
             Samples::Auto => self.profile.samples.of(&question.kind),
@@ -224,6 +212,15 @@ impl Prompter {
         };
         let distinct = u32::try_from(question.kind.orders_max()).unwrap_or(u32::MAX);
         wanted.min(samples_max).min(distinct).max(1)
+    }
+
+    /// Of `orders` that nobody asked for, those whose reads are at most [`AUTO_TOKENS_MAX`] tokens
+    /// together; at least one.
+    ///
+    /// * `order_tokens`: tokens of all reads in one order.
+    pub fn affordable(orders: u32, order_tokens: u64) -> u32 {
+        let affordable = AUTO_TOKENS_MAX / order_tokens.max(1);
+        orders.min(u32::try_from(affordable).unwrap_or(u32::MAX)).max(1)
     }
 
     /// The profile's temperature for a kind of question.
@@ -254,7 +251,8 @@ impl Prompter {
     /// Whether tokenising state and question in one go gives the tokens of the two parts; a check
     /// for tests of each tokenizer (ARCHITECTURE D8).
     pub fn boundary_holds(&self, state: &str, question: &Question, shown: &Shown) -> bool {
-        let (prefix, suffix) = (self.state_part(state), self.question_part(question, shown));
+        let prefix = self.state_part(state);
+        let suffix = Rendering::new(self, question).part(shown);
         let mut parts = self.tokenizer.encode(&prefix);
         parts.extend(self.tokenizer.encode(&suffix));
         parts == self.tokenizer.encode(&[&prefix, " ", suffix.trim_start()].concat())
@@ -264,8 +262,25 @@ impl Prompter {
         self.profile.layout
     }
 
-    fn tokenise(&self, text: &str, salt: &[u8]) -> TokenisedState {
-        let ids = self.tokenizer.encode(&self.state_part(text));
+    fn prefix_by<E>(
+        &self,
+        text: &str,
+        salt: &[u8],
+        encode: impl FnOnce(&str) -> Result<Vec<u32>, E>,
+    ) -> Result<StatePrefix, E> {
+        let id = tokenised::state_id(salt, text);
+        let (found, tokenised) = match self.states.find(&id) {
+            Some(found) => (found, false),
+            None => (self.segment(text, salt, encode(&self.state_part(text))?), true),
+        };
+        if tokenised {
+            self.states.keep(id, found.clone());
+        }
+        let prefix = Prefix { head: self.head.clone(), state: found.segment };
+        Ok(StatePrefix { prefix, state_tokens: found.state_tokens, tokenised })
+    }
+
+    fn segment(&self, text: &str, salt: &[u8], ids: Vec<u32>) -> TokenisedState {
         let state_tokens = self.state_tokens(text, ids.len());
         let key = self.head.key.child(salt, &ids);
         TokenisedState { segment: SegmentSpec { key, tokens: ids.into() }, state_tokens }
@@ -293,14 +308,11 @@ impl Prompter {
         u32::try_from(segment_tokens.saturating_sub(around)).unwrap_or(u32::MAX)
     }
 
-    /// Everything between the state and the next control token, as it is tokenised: one space, then
-    /// the question.
-    fn question_part(&self, question: &Question, shown: &Shown) -> String {
-        [self.space, &self.question_text(question, shown), &self.after_text].concat()
-    }
-
-    fn question_text(&self, question: &Question, shown: &Shown) -> String {
-        wording::question_text(self.layout(), question, shown, &self.alphabet.codes)
+    /// The read that begins with these tokens of a question.
+    fn read_of(&self, mut suffix: Vec<u32>, kind: &Kind, shown: &Shown) -> ReadSpec {
+        suffix.extend_from_slice(&self.after_ids);
+        let labels = self.label_ids(kind, shown);
+        ReadSpec { suffix: suffix.into(), labels: labels.into(), want_hidden: false }
     }
 
     fn label_ids(&self, kind: &Kind, shown: &Shown) -> Vec<u32> {
@@ -317,6 +329,5 @@ fn count(ids: &[u32]) -> u32 {
     u32::try_from(ids.len()).unwrap_or(u32::MAX)
 }
 
-#[cfg(test)]
 #[cfg(test)]
 mod tests;

@@ -2,37 +2,123 @@
 
 use std::sync::Arc;
 
-use actors::{DecisionMeta, EngineError, Prefix, ReadError, ReadOutcome, ReadSpec};
+use actors::{DecisionMeta, EngineError, ReadError, ReadOutcome, ReadSpec};
 
-use super::asked::Asked;
+use super::asked::{Asked, Orders, Unread, text_bytes};
+use super::room::Room;
 use crate::error::{DecideError, Problem};
 use crate::prompt::Prompter;
-use crate::prompt::tokens::off_thread;
+use crate::prompt::tokens::{Gone, off_thread};
+use crate::question::Question;
 use crate::readout::LabelReading;
 
+/// Most tokens of all reads of one round, without the state's: 16 MiB of ids, and more than a CPU
+/// reads in the longest time that a request may take.
+pub(super) const TOKENS_MAX: usize = 4 << 20;
+
+/// Questions that are too long after which no more of them are looked for.
+const FAULTS_MAX: usize = 8;
+
 /// Reads of one round: whose they are, and the reads themselves.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Round {
     /// Number of reads of each question, in the questions' order.
     reads: Vec<usize>,
     /// All reads, question after question; none once everything is decided.
     pub(super) specs: Vec<ReadSpec>,
+    tokens: usize,
 }
 
 impl Round {
-    /// Renders what the questions want next, off the workers where they have much text.
-    pub(super) async fn render(prompter: &Arc<Prompter>, asked: Vec<Asked>) -> (Vec<Asked>, Self) {
+    /// Begins the questions and renders their first reads, off the workers where they have much
+    /// text.
+    ///
+    /// # Errors
+    /// [`DecideError::Invalid`] with the questions that do not fit, the first [`FAULTS_MAX`].
+    pub(super) async fn first(
+        prompter: &Arc<Prompter>,
+        questions: Vec<Question>,
+        orders: Orders,
+        room: Room,
+    ) -> Result<(Vec<Asked>, Self), DecideError> {
         let prompter = Arc::clone(prompter);
-        off_thread(asked.iter().map(Asked::text_bytes).sum(), move || {
-            let mut round = Self { reads: Vec::new(), specs: Vec::new() };
-            for Asked { question, reading } in &asked {
-                let wanted = reading.wanted();
-                round.reads.push(wanted.len());
-                round.specs.extend(wanted.iter().map(|shown| prompter.suffix(question, shown)));
-            }
-            (asked, round)
+        let bytes = |question: &Question| {
+            let orders = prompter.orders(question, orders.samples, orders.samples_max);
+            text_bytes(question).saturating_mul(orders as usize + 1)
+        };
+        off_thread(questions.iter().map(bytes).sum(), move |gone| {
+            let begun = questions.into_iter().map(|question| {
+                let id = question.id.clone();
+                let begun = Asked::begin(&prompter, question, orders, room, gone);
+                begun.map_err(|unread| (id, unread))
+            });
+            Self::of(&prompter, begun, room, gone)
         })
         .await
+    }
+
+    /// Renders what the questions want next, likewise.
+    ///
+    /// # Errors
+    /// As [`Self::first`].
+    pub(super) async fn next(
+        prompter: &Arc<Prompter>,
+        asked: Vec<Asked>,
+        room: Room,
+    ) -> Result<(Vec<Asked>, Self), DecideError> {
+        let prompter = Arc::clone(prompter);
+        off_thread(asked.iter().map(Asked::wanted_bytes).sum(), move |gone| {
+            Self::of(&prompter, asked.into_iter().map(Ok), room, gone)
+        })
+        .await
+    }
+
+    fn of(
+        prompter: &Prompter,
+        begun: impl Iterator<Item = Result<Asked, (String, Unread)>>,
+        room: Room,
+        gone: &Gone,
+    ) -> Result<(Vec<Asked>, Self), DecideError> {
+        let (mut all, mut round, mut problems) = (Vec::new(), Self::default(), Vec::new());
+        for begun in begun {
+            let reads = begun.and_then(|asked| match asked.reads(prompter, room, gone) {
+                Ok(reads) => Ok((asked, reads)),
+                Err(unread) => Err((asked.question.id, unread)),
+            });
+            match reads {
+                Ok((asked, reads)) => {
+                    round.add(reads)?;
+                    all.push(asked);
+                }
+                Err((id, Unread::TooLong(length))) => {
+                    problems.push(room.question_too_long(&id, length));
+                }
+                Err((_, Unread::Gone)) => return Err(ReadError::Cancelled.into()),
+            }
+            if problems.len() == FAULTS_MAX {
+                break;
+            }
+        }
+        if problems.is_empty() { Ok((all, round)) } else { Err(DecideError::Invalid(problems)) }
+    }
+
+    /// Takes the reads of the next question.
+    fn add(&mut self, reads: Vec<ReadSpec>) -> Result<(), DecideError> {
+        self.tokens += reads.iter().map(|read| read.suffix.len()).sum::<usize>();
+        self.reads.push(reads.len());
+        self.specs.extend(reads);
+        if self.tokens <= TOKENS_MAX {
+            return Ok(());
+        }
+        Err(DecideError::Invalid(vec![Problem {
+            path: vec!["questions".into()],
+            code: "too_long",
+            message: format!(
+                "the questions in all their orders are at least {} tokens, at most {TOKENS_MAX} \
+                 are read for one request",
+                self.tokens
+            ),
+        }]))
     }
 
     /// What admission must know: the reads up to `suffix_tokens` long.
@@ -47,44 +133,6 @@ impl Round {
                 .unwrap_or(u32::MAX),
             ..meta.clone()
         }
-    }
-
-    /// Refuses the decision when one of its prompts is longer than the context.
-    pub(super) fn check_lengths(
-        &self,
-        asked: &[Asked],
-        prefix: &Prefix,
-        tokens_max: u32,
-    ) -> Result<(), DecideError> {
-        let state = prefix.tokens() as usize;
-        let mut specs = self.specs.iter();
-        let mut problems = Vec::new();
-        for (asked, reads) in asked.iter().zip(&self.reads) {
-            let longest = specs.by_ref().take(*reads).map(|spec| spec.suffix.len()).max();
-            let question = longest.unwrap_or(0);
-            if state + question <= tokens_max as usize {
-                continue;
-            }
-            let is_state = state >= tokens_max as usize;
-            let path = if is_state {
-                vec!["state".into()]
-            } else {
-                vec!["questions".into(), asked.question.id.as_str().into()]
-            };
-            let total = state + question;
-            problems.push(Problem {
-                path,
-                code: "too_long",
-                message: format!(
-                    "the prompt is {total} tokens (state {state}, question {question}), at most \
-                     {tokens_max} fit"
-                ),
-            });
-            if is_state {
-                break;
-            }
-        }
-        if problems.is_empty() { Ok(()) } else { Err(DecideError::Invalid(problems)) }
     }
 
     /// Gives each question the outcomes of its reads.
@@ -105,5 +153,67 @@ impl Round {
             asked.reading.absorb(readings).map_err(lost)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Step;
+    use crate::json::Json;
+    use crate::prompt::layout::profile_for;
+    use crate::prompt::tokens::bytes::ByteTokenizer;
+    use crate::question::{Kind, Samples};
+
+    fn noul(id: usize, bytes: usize) -> Question {
+        let instructions = Some(Json::String("x".repeat(bytes)));
+        let kind = Kind::Noul { when_true: None, when_false: None };
+        Question { id: format!("q{id}"), kind, instructions, samples: None }
+    }
+
+    async fn first(
+        questions: Vec<Question>,
+        context: u32,
+    ) -> Result<(Vec<Asked>, Round), DecideError> {
+        let (bytes, facts) = (Arc::new(ByteTokenizer::new()), ByteTokenizer::facts());
+        let prompter = Prompter::new(bytes, &facts, profile_for("", None), "model").unwrap();
+        let orders = Orders { samples: Samples::Count(2), samples_max: 32 };
+        Round::first(&Arc::new(prompter), questions, orders, Room::new(10, context)).await
+    }
+
+    fn faults(refused: Result<(Vec<Asked>, Round), DecideError>) -> Vec<(Vec<Step>, String)> {
+        let Err(DecideError::Invalid(problems)) = refused else { panic!("{refused:?}") };
+        problems.into_iter().map(|problem| (problem.path, problem.message)).collect()
+    }
+
+    #[tokio::test]
+    async fn every_question_that_is_too_long_is_named() {
+        let questions = vec![noul(0, 5), noul(1, 1_200), noul(2, 5), noul(3, 90_000)];
+        let faults = faults(first(questions, 1_000).await);
+        let paths: Vec<_> = faults.iter().map(|(path, _)| path[1].clone()).collect();
+        assert_eq!(paths, ["q1".into(), "q3".into()]);
+        assert!(faults[0].1.starts_with("the prompt is 1"), "{}", faults[0].1);
+        assert!(faults[1].1.starts_with("the prompt is at least 9"), "{}", faults[1].1);
+    }
+
+    #[tokio::test]
+    async fn the_search_for_long_questions_ends() {
+        let questions = (0..64).map(|id| noul(id, 1_200)).collect();
+        assert_eq!(faults(first(questions, 1_000).await).len(), FAULTS_MAX);
+    }
+
+    #[tokio::test]
+    async fn questions_that_nobody_could_wait_for_are_refused_together() {
+        let questions = (0..64).map(|id| noul(id, 33_000)).collect();
+        let faults = faults(first(questions, 40_000).await);
+        assert_eq!(faults[0].0, ["questions".into()]);
+        assert!(faults[0].1.contains("4194304"), "{}", faults[0].1);
+    }
+
+    #[tokio::test]
+    async fn a_round_has_each_questions_reads_in_order() {
+        let (asked, round) = first(vec![noul(0, 5), noul(1, 7)], 1_000).await.unwrap();
+        assert_eq!((asked.len(), round.reads.as_slice()), (2, [2, 2].as_slice()));
+        assert_eq!(round.specs[2].suffix.len() - round.specs[0].suffix.len(), 2);
     }
 }

@@ -16,6 +16,9 @@ use super::echo;
 /// When to come back after a failure that says nothing about it itself.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// Code of a prompt that does not fit the context; also the reason where that is all that is wrong.
+const TOO_LONG: &str = "too_long";
+
 /// Why a request was not answered.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Fault {
@@ -158,8 +161,7 @@ fn of_rejection(reason: &RejectReason) -> Refusal {
         }
         RejectReason::TooLong { .. } => {
             let path = vec!["state".into()];
-            let problem = Problem { path, code: "too_long", message: reason.to_string() };
-            Refusal { reason: "too_long", ..invalid(&[problem]) }
+            invalid(&[Problem { path, code: TOO_LONG, message: reason.to_string() }])
         }
         RejectReason::Draining => again(internal(503, "draining", "the server is stopping")),
         RejectReason::EngineDead(_) => internal(503, "engine_dead", "the engine is dead"),
@@ -233,7 +235,9 @@ fn invalid(problems: &[Problem]) -> Refusal {
     };
     let entries: Vec<Value> = problems.iter().map(entry).collect();
     let body = json!({"detail": entries}).to_string();
-    Refusal { status: 422, body, reason: "invalid", retry_after: None }
+    let is_length = !problems.is_empty() && problems.iter().all(|p| p.code == TOO_LONG);
+    let reason = if is_length { TOO_LONG } else { "invalid" };
+    Refusal { status: 422, body, reason, retry_after: None }
 }
 
 fn loc_step(step: &Step) -> Value {
@@ -275,6 +279,19 @@ mod tests {
                 "type": "too_long",
             }])
         );
+    }
+
+    #[test]
+    fn the_reason_is_too_long_where_nothing_else_is_wrong() {
+        let problem = |code| Problem { path: vec!["x".into()], code, message: "x".to_owned() };
+        let reason = |codes: &[&'static str]| {
+            let problems = codes.iter().map(|code| problem(code)).collect();
+            systemone(&DecideError::Invalid(problems).into()).reason
+        };
+        assert_eq!(reason(&["too_long"]), "too_long");
+        assert_eq!(reason(&["too_long", "too_long"]), "too_long");
+        assert_eq!(reason(&["too_long", "missing"]), "invalid");
+        assert_eq!(reason(&["missing"]), "invalid");
     }
 
     #[test]

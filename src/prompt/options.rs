@@ -128,8 +128,12 @@ fn one_line(json: &Json) -> String {
 /// Trims, and replaces each run of line breaks by one space: an option is one line.
 fn collapse(text: &str) -> String {
     let lines = text.split(['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']);
-    let lines: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines.join(" ")
+    let mut one = String::new();
+    for line in lines.map(str::trim).filter(|line| !line.is_empty()) {
+        one.push_str(if one.is_empty() { "" } else { " " });
+        one.push_str(line);
+    }
+    one
 }
 
 fn quote(text: &str) -> String {

@@ -11,32 +11,59 @@ use super::state::compact_text;
 use crate::json::Json;
 use crate::question::{ChoiceOption, Kind, Question, Shown};
 
-/// The text of a question in one order. It begins with neither a space nor a line break.
-///
-/// * `codes`: the labels; option `shown.options[i]` gets code `i` (they begin again where there are
-///   more options than codes).
+/// The texts of a question that all its orders share, made once for all of them.
+#[derive(Debug)]
+pub struct Texts<'q> {
+    layout: &'q Layout,
+    kind: &'q Kind,
+    instructions: Cow<'q, str>,
+    /// By option index.
+    options: Vec<String>,
+}
+
+impl<'q> Texts<'q> {
+    /// Makes them.
+    pub fn new(layout: &'q Layout, question: &'q Question) -> Self {
+        let options = shown_texts(&question.kind, layout.keys);
+        Self { layout, kind: &question.kind, instructions: instructions(question), options }
+    }
+
+    /// Appends the text of the question in one order. It begins with neither a space nor a line
+    /// break.
+    ///
+    /// * `codes`: the labels; option `shown.options[i]` gets code `i` (they begin again where there
+    ///   are more options than codes).
+    pub fn push(&self, text: &mut String, shown: &Shown, codes: &[String]) {
+        let Self { layout, kind, .. } = self;
+        let options = shown.options.iter().map(|&option| self.options[option].len());
+        text.reserve(self.instructions.len() + options.sum::<usize>());
+        text.push_str(&self.instructions);
+        if let (NoulStyle::Words { words, .. }, Kind::Noul { .. }) = (layout.noul, kind) {
+            push_meanings(text, kind, shown);
+            text.push_str(layout.closing_lead);
+            text.push_str(&words_closing(layout, words, shown));
+            return;
+        }
+        text.push_str(layout.options_lead);
+        for (index, (&option, code)) in shown.options.iter().zip(codes.iter().cycle()).enumerate() {
+            text.push_str(if index == 0 { "" } else { "\n" });
+            let shown_text = option_text(layout, kind, option, &self.options[option]);
+            text.push_str(&layout.label_style.line(code, &shown_text));
+        }
+        text.push_str(layout.closing_lead);
+        text.push_str(closing(layout, kind, shown));
+    }
+}
+
+/// The text of a question in one order, see [`Texts::push`].
 pub fn question_text(
     layout: &Layout,
     question: &Question,
     shown: &Shown,
     codes: &[String],
 ) -> String {
-    let mut text = instructions(question).into_owned();
-    if let (NoulStyle::Words { words, .. }, Kind::Noul { .. }) = (layout.noul, &question.kind) {
-        push_meanings(&mut text, &question.kind, shown);
-        text.push_str(layout.closing_lead);
-        text.push_str(&words_closing(layout, words, shown));
-        return text;
-    }
-    let texts = shown_texts(&question.kind, layout.keys);
-    text.push_str(layout.options_lead);
-    for (index, (&option, code)) in shown.options.iter().zip(codes.iter().cycle()).enumerate() {
-        text.push_str(if index == 0 { "" } else { "\n" });
-        let shown_text = option_text(layout, &question.kind, option, &texts[option]);
-        text.push_str(&layout.label_style.line(code, &shown_text));
-    }
-    text.push_str(layout.closing_lead);
-    text.push_str(closing(layout, &question.kind, shown));
+    let mut text = String::new();
+    Texts::new(layout, question).push(&mut text, shown, codes);
     text
 }
 

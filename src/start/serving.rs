@@ -89,7 +89,7 @@ impl Serving {
         decision: Decision,
         arrival: Arrival,
     ) -> Result<Decided, DecideError> {
-        let made = self.decider.decide(self.asker(&caller, arrival), &decision).await?;
+        let made = self.decider.decide(self.asker(&caller, arrival), decision).await?;
         let open = made.decision;
         Ok(Decided {
             answers: made.answers,
@@ -107,7 +107,7 @@ impl Serving {
     ) -> Result<Prewarmed, DecideError> {
         let asker = self.asker(&caller, arrival);
         let deadline = self.decider.deadline(asker.since, request.timeout);
-        let prefix = self.decider.prefix(&request.state, asker.salt);
+        let prefix = self.decider.prefix(request.state, asker.salt);
         let prefix = self.decider.in_time(asker.since, deadline, prefix).await?;
         let lane = request.lane.unwrap_or(Lane::Batch);
         let began = tokio::time::Instant::now();

@@ -71,11 +71,17 @@ fn case_31_a_panic_in_the_forward_pass_is_retried_and_answered() {
 }
 
 #[test]
-fn case_42_logits_that_are_not_finite_fail_their_own_request_only() {
-    let server = Server::start(&["--engine", "fake", "--fake-fault", "nan@2"]);
-    let statuses: Vec<u16> =
-        (0..3).map(|n| server.ask(&format!("Ticket {n}."), "Is it late?").status).collect();
-    assert_eq!(statuses, [200, 500, 200]);
+fn case_42_a_read_that_is_not_finite_once_is_retried_and_answered_like_any() {
+    let asked = |arguments: &[&str]| {
+        let server = Server::start(&[&["--engine", "fake"], arguments].concat());
+        let replies = (0..4).map(|n| server.ask(&format!("Ticket {n}."), "Is it late?"));
+        replies.map(|reply| (reply.status, reply.body["answers"].to_string())).collect::<Vec<_>>()
+    };
+    let sound = asked(&[]);
+    assert!(sound.iter().all(|(status, _)| *status == 200), "{sound:?}");
+    for step in 1..4 {
+        assert_eq!(asked(&["--fake-fault", &format!("nan@{step}")]), sound, "nan@{step}");
+    }
 }
 
 #[test]
@@ -173,4 +179,26 @@ fn a_prompt_that_is_too_long_names_its_question() {
     );
     assert_eq!(reply.status, 422);
     assert_eq!(reply.body["detail"][0]["loc"], json!(["body", "questions", "bad"]));
+}
+
+#[test]
+fn text_of_many_megabytes_is_refused_at_once_wherever_it_stands() {
+    let server = Server::start(&["--engine", "fake", "--context", "512"]);
+    let much = "! ".repeat(4 << 20);
+    for question in [
+        json!({ "type": "noul", "instructions": much, "samples": 32 }),
+        json!({ "type": "choice", "criteria": { "a": much, "b": null }, "samples": 32 }),
+        json!({ "type": "choice", "criteria": [much, "b"], "samples": 32 }),
+        json!({ "type": "score", "criteria": ["low", ["high", much]], "samples": 32 }),
+    ] {
+        let body = json!({ "state": "s", "questions": { "q": question }, "timeout_ms": 5_000 });
+        let reply = server.post("/v1/systemone", &body);
+        assert_eq!(reply.status, 422);
+        let fault = &reply.body["detail"][0];
+        assert_eq!(fault["loc"], json!(["body", "questions", "q"]));
+        let message = fault["msg"].as_str().expect("a message");
+        assert!(message.contains("at least 8") && message.contains("512"), "{message}");
+    }
+    let reply = server.ask(&much, "Is it late?");
+    assert_eq!(reply.body["detail"][0]["loc"], json!(["body", "state"]));
 }

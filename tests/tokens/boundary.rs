@@ -65,6 +65,22 @@ fn boundary_holds(vocabulary: &Vocabulary) {
     }
 }
 
+/// What is said of a text's tokens by its bytes alone is never too much.
+fn bounds(vocabulary: &Vocabulary) {
+    let Some(tokenizer) = vocabulary.tokenizer() else { return };
+    let pieces = (0..tokenizer.vocab_size()).step_by(7).map(|id| {
+        let bytes = tokenizer.decode(&[u32::try_from(id).unwrap()]);
+        String::from_utf8_lossy(&bytes).repeat(3)
+    });
+    let runs = [" ", "\u{2581}", "\n", "!", "a", "\u{0}", "\u{14}", "=", "é", "😀"];
+    for text in texts().into_iter().chain(pieces).chain(runs.map(|run| run.repeat(1_000))) {
+        let (least, tokens) = (tokenizer.tokens_min(&text), tokenizer.encode(&text).len());
+        assert!(least <= tokens, "{least} of {tokens}: {text:?}");
+    }
+    assert!(tokenizer.tokens_min(&" ".repeat(1 << 20)) > 4_000, "{}", vocabulary.name);
+    assert!(tokenizer.tokens_min(&"words ".repeat(1 << 17)) > 4_000, "{}", vocabulary.name);
+}
+
 /// The tokens of a long state's text alone are counted from its edges, and exactly.
 fn counts(vocabulary: &Vocabulary) {
     let Some(tokenizer) = vocabulary.tokenizer() else { return };
@@ -81,28 +97,33 @@ fn counts(vocabulary: &Vocabulary) {
 fn the_boundary_holds_for_qwen2() {
     boundary_holds(&QWEN2);
     counts(&QWEN2);
+    bounds(&QWEN2);
 }
 
 #[test]
 fn the_boundary_holds_for_llama_bpe() {
     boundary_holds(&LLAMA_BPE);
     counts(&LLAMA_BPE);
+    bounds(&LLAMA_BPE);
 }
 
 #[test]
 fn the_boundary_holds_for_gpt_2() {
     boundary_holds(&GPT_2);
     counts(&GPT_2);
+    bounds(&GPT_2);
 }
 
 #[test]
 fn the_boundary_holds_for_sentencepiece() {
     boundary_holds(&LLAMA_SPM);
     counts(&LLAMA_SPM);
+    bounds(&LLAMA_SPM);
 }
 
 #[test]
 fn the_boundary_holds_for_smollm() {
     boundary_holds(&SMOLLM);
     counts(&SMOLLM);
+    bounds(&SMOLLM);
 }

@@ -140,6 +140,7 @@ fn ids_over_tiny_vocabularies_equal_llama_cpp() {
         assert_eq!(expected[name].len(), texts.len());
         for (text, ids) in texts.iter().zip(&expected[name]) {
             assert_eq!(&tokenizer.encode(text), ids, "{name} {text:?}");
+            assert!(tokenizer.tokens_min(text) <= ids.len(), "{name} {text:?}");
         }
     }
 }

@@ -145,8 +145,11 @@ impl<S: Segment> SchedulerCore<S> {
                 self.fail_row(running.row, &EngineError::Dead(why.clone()));
                 self.die(&why);
             }
-            Err(error @ EngineError::NonFinite) => self.fail_row(running.row, &error),
-            Err(error @ (EngineError::Forward(_) | EngineError::OutOfMemory(_))) => {
+            Err(
+                error @ (EngineError::NonFinite
+                | EngineError::Forward(_)
+                | EngineError::OutOfMemory(_)),
+            ) => {
                 // The step was sound, so the engine is not to blame.
                 self.retry_row(running, &error);
             }

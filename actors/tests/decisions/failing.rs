@@ -57,6 +57,30 @@ async fn a_failed_step_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_row_that_is_not_finite_is_tried_again_alone_and_its_neighbours_are_not() {
+    let (handle, engine) = started(|_| ()).await;
+    let prefix = prefix(1, 1, 100);
+    engine.faults.lock().unwrap().push_back(Some(Fault::Nan));
+    let reads: Vec<_> = (0..3).map(|name| spec(name, 20)).collect();
+    for (outcome, spec) in decide(&handle, &prefix, reads.clone()).await.into_iter().zip(reads) {
+        assert_eq!(outcome.unwrap().row, expected(&prefix, &spec));
+    }
+    let totals = handle.snapshot().load.totals;
+    assert_eq!((totals.computed_tokens, totals.step_failures), (120 + 4 * 20, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_that_is_not_finite_twice_is_given_up() {
+    let (handle, engine) = started(|_| ()).await;
+    engine.faults.lock().unwrap().extend([Some(Fault::Nan), Some(Fault::Nan)]);
+    let prefix = prefix(1, 1, 100);
+    let outcomes = decide(&handle, &prefix, vec![spec(1, 20)]).await;
+    assert_eq!(outcomes, [Err(ReadError::Engine(EngineError::NonFinite))]);
+    let after = decide_one(&handle, &prefix, spec(1, 20)).await;
+    assert_eq!(after.row, expected(&prefix, &spec(1, 20)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_panic_restarts_the_actors_with_an_empty_table() {
     let (handle, _) = started(|config| config.registration.when = Register::Off).await;
     let known = prefix(1, 1, 100);

@@ -20,6 +20,7 @@ pub(crate) fn draw(dice: &mut Dice, engine: &FakeEngine, is_calm: bool) -> bool 
             0 => Fault::Fail(EngineError::Dead("drawn".to_owned())),
             1 => Fault::Drop,
             2..20 => Fault::Fail(EngineError::OutOfMemory("drawn".to_owned())),
+            20..28 => Fault::Nan,
             _ => Fault::Fail(EngineError::Forward("drawn".to_owned())),
         });
         faults.push_back(fault);

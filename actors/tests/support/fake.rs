@@ -26,6 +26,8 @@ pub(crate) const PANIC: u32 = 1_000_004;
 pub(crate) enum Fault {
     /// The step fails.
     Fail(EngineError),
+    /// The step's first row, where it has one, is not finite.
+    Nan,
     /// The completion is dropped.
     Drop,
 }
@@ -108,6 +110,7 @@ impl Engine for FakeEngine {
         let result = match fault {
             Some(Fault::Drop) => None,
             Some(Fault::Fail(error)) => Some(Err(error)),
+            Some(Fault::Nan) => Some(Ok(not_finite(run(&step, elapsed, &self.caps)))),
             None if has(DEATH) => Some(Err(EngineError::Dead("told to die".to_owned()))),
             None if has(POISON) => Some(Err(EngineError::Forward("poison".to_owned()))),
             None => Some(Ok(run(&step, elapsed, &self.caps))),
@@ -147,6 +150,14 @@ fn run(step: &Step<FakeSegment>, elapsed: Duration, caps: &Caps) -> StepOutcome<
     });
     let rows = rows.collect();
     StepOutcome { chunks, rows, elapsed }
+}
+
+/// The outcome with its first row, where it has one, spoilt.
+fn not_finite(mut outcome: StepOutcome<FakeSegment>) -> StepOutcome<FakeSegment> {
+    if let Some(first) = outcome.rows.first_mut() {
+        *first = Err(EngineError::NonFinite);
+    }
+    outcome
 }
 
 /// All tokens of a path; every part must start where the one before it ends.

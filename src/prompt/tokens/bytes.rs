@@ -54,6 +54,10 @@ impl TextTokenizer for ByteTokenizer {
         text.bytes().map(u32::from).collect()
     }
 
+    fn tokens_min(&self, text: &str) -> usize {
+        text.len()
+    }
+
     fn controls(&self) -> &[(String, u32)] {
         &self.controls
     }

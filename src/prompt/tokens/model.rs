@@ -11,6 +11,7 @@ mod literals;
 mod pieces;
 mod pre;
 mod sentencepiece;
+mod shares;
 
 use std::path::Path;
 
@@ -20,6 +21,7 @@ use self::bytelevel::ByteLevel;
 use self::literals::{Fragment, Literals};
 use self::pieces::Pieces;
 use self::sentencepiece::Sentencepiece;
+use self::shares::Shares;
 use super::TextTokenizer;
 use crate::files::{FilesError, GgufVocabulary, ModelFiles, TokenizerSource};
 
@@ -100,6 +102,8 @@ pub struct ModelTokenizer {
     literals: Literals,
     controls: Vec<(String, u32)>,
     pieces: Pieces,
+    /// `None` where text is changed before it is cut into tokens, so that its bytes tell nothing.
+    shares: Option<Shares>,
 }
 
 /// The kinds.
@@ -155,6 +159,10 @@ impl TextTokenizer for ModelTokenizer {
         ids
     }
 
+    fn tokens_min(&self, text: &str) -> usize {
+        self.shares.as_ref().map_or(0, |shares| shares.tokens_min(text))
+    }
+
     fn controls(&self) -> &[(String, u32)] {
         &self.controls
     }
@@ -170,14 +178,17 @@ impl TextTokenizer for ModelTokenizer {
 
 fn from_gguf(path: &Path, vocabulary: &GgufVocabulary) -> Result<ModelTokenizer, FilesError> {
     let tokens = typed_tokens(vocabulary);
-    let (encoder, pieces) = match vocabulary.model.as_str() {
+    let (encoder, pieces, shares) = match vocabulary.model.as_str() {
         "gpt2" => {
-            let encoder = ByteLevel::new(path, vocabulary, &tokens)?;
-            (Encoder::ByteLevel(Box::new(encoder)), Pieces::new(&tokens, bytelevel::piece))
+            let encoder = Encoder::ByteLevel(Box::new(ByteLevel::new(path, vocabulary, &tokens)?));
+            let shares = Shares::byte_level(&tokens, bytelevel::piece);
+            (encoder, Pieces::new(&tokens, bytelevel::piece), shares)
         }
         "llama" => {
             let encoder = Sentencepiece::new(path, vocabulary, &tokens)?;
-            (Encoder::Sentencepiece(Box::new(encoder)), Pieces::new(&tokens, sentencepiece::piece))
+            let encoder = Encoder::Sentencepiece(Box::new(encoder));
+            let shares = Shares::sentencepiece(&tokens);
+            (encoder, Pieces::new(&tokens, sentencepiece::piece), shares)
         }
         other => {
             let message = format!(
@@ -191,7 +202,8 @@ fn from_gguf(path: &Path, vocabulary: &GgufVocabulary) -> Result<ModelTokenizer,
     let literals = Literals::new(of_type(USER_DEFINED).map(|token| (token.text, token.id)));
     let literals = literals.map_err(|error| FilesError::format(path, error))?;
     let controls = of_type(CONTROL).map(|token| (token.text.to_owned(), token.id)).collect();
-    Ok(ModelTokenizer { encoder, literals, controls: longest_first(controls), pieces })
+    let controls = longest_first(controls);
+    Ok(ModelTokenizer { encoder, literals, controls, pieces, shares: Some(shares) })
 }
 
 /// One entry of a vocabulary.

@@ -65,6 +65,7 @@ fn build(text: &str) -> Result<ModelTokenizer, String> {
         literals: Literals::default(),
         controls: longest_first(controls),
         pieces,
+        shares: None,
     })
 }
 

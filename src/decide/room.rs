@@ -1,0 +1,102 @@
+//! What a question's part of a prompt may be, and what is said of one that is more.
+
+use actors::{Prefix, ReadSpec};
+
+use crate::error::{DecideError, Problem};
+
+/// What the state leaves of the context.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    state: usize,
+    pub(super) context: usize,
+}
+
+/// Tokens of a part of a prompt that is too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Length {
+    /// All of it was tokenised.
+    Exactly(usize),
+    /// So much was enough to know.
+    AtLeast(usize),
+}
+
+impl Room {
+    /// # Errors
+    /// [`DecideError::Invalid`] when the state leaves nothing.
+    pub(super) fn after(prefix: &Prefix, context_tokens: u32) -> Result<Self, DecideError> {
+        let (state, context) = (prefix.tokens() as usize, context_tokens as usize);
+        if state < context {
+            Ok(Self { state, context })
+        } else {
+            Err(state_too_long(Length::Exactly(state), context))
+        }
+    }
+
+    /// # Errors
+    /// The length of a read that does not fit.
+    pub(super) fn check(self, read: &ReadSpec) -> Result<(), Length> {
+        let tokens = read.suffix.len();
+        if self.state + tokens <= self.context { Ok(()) } else { Err(Length::Exactly(tokens)) }
+    }
+
+    /// The fault of a question that does not fit.
+    pub(super) fn question_too_long(self, id: &str, length: Length) -> Problem {
+        let Self { state, context } = self;
+        let (least, question) = words(length);
+        let total = state + question;
+        Problem {
+            path: vec!["questions".into(), id.into()],
+            code: "too_long",
+            message: format!(
+                "the prompt is {least}{total} tokens (state {state}, question {least}{question}), \
+                 at most {context} fit"
+            ),
+        }
+    }
+}
+
+/// The refusal of a state that leaves no room for any question.
+pub(super) fn state_too_long(length: Length, context: usize) -> DecideError {
+    let (least, tokens) = words(length);
+    DecideError::Invalid(vec![Problem {
+        path: vec!["state".into()],
+        code: "too_long",
+        message: format!(
+            "the state is {least}{tokens} tokens with what stands before it, a prompt has at most \
+             {context}"
+        ),
+    }])
+}
+
+fn words(length: Length) -> (&'static str, usize) {
+    match length {
+        Length::Exactly(tokens) => ("", tokens),
+        Length::AtLeast(tokens) => ("at least ", tokens),
+    }
+}
+
+#[cfg(test)]
+impl Room {
+    pub(super) fn new(state: u32, context: u32) -> Self {
+        Self { state: state as usize, context: context as usize }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_says_whether_it_is_all() {
+        let room = Room::new(10, 100);
+        let message = |length| room.question_too_long("q", length).message;
+        assert_eq!(
+            message(Length::Exactly(91)),
+            "the prompt is 101 tokens (state 10, question 91), at most 100 fit"
+        );
+        assert_eq!(
+            message(Length::AtLeast(500)),
+            "the prompt is at least 510 tokens (state 10, question at least 500), at most 100 fit"
+        );
+    }
+}
