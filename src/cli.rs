@@ -4,6 +4,7 @@
 //! What a command needs from here on is a [`crate::config::Config`] or plain arguments.
 
 pub mod ask;
+pub mod listed;
 pub mod models;
 pub mod pull;
 pub mod serve;
