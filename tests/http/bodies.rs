@@ -68,9 +68,13 @@ async fn damaged_bodies_are_faults_of_the_body() {
 #[tokio::test]
 async fn a_changed_body_is_not_answered() {
     let router = plain();
-    for (encoding, mut body) in [("gzip", gzip(NOUL.as_bytes())), ("zstd", zstd(NOUL.as_bytes()))] {
-        let at = body.windows(4).position(|bytes| bytes == b"noul").unwrap();
-        body[at - 20] ^= 1;
+    let mut stored = GzEncoder::new(Vec::new(), Compression::none());
+    stored.write_all(NOUL.as_bytes()).unwrap();
+    let zstd = compress_to_vec(NOUL.as_bytes(), CompressionLevel::Uncompressed);
+    for (encoding, mut body) in [("gzip", stored.finish().unwrap()), ("zstd", zstd)] {
+        // The state becomes another one; the JSON is as good as before.
+        let at = body.windows(3).position(|bytes| bytes == b"\"s\"").unwrap();
+        body[at + 1] = b't';
         assert_eq!(call(&router, encoded(encoding, body)).await.fault(), "encoding_invalid");
     }
     // A frame of one empty raw block, with a window of 64 MiB.

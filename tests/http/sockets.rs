@@ -188,11 +188,9 @@ async fn connections_beyond_the_limit_wait_their_turn() {
 async fn heads_that_are_large_and_still_http_get_an_answer_with_an_id() {
     let stub = Arc::new(Stub::default());
     let server = Server::plain(&stub).await;
-    let headers: String = (0..900).map(|number| format!("x-{number}: 1\r\n")).collect();
-    let long = "x".repeat(60_000);
-    for (target, headers, status) in
-        [("/health", headers, 431), (&*format!("/{long}"), "".into(), 414)]
-    {
+    let headers: Vec<String> = (0..900).map(|number| format!("x-{number}: 1\r\n")).collect();
+    let (headers, long) = (headers.concat(), format!("/{}", "x".repeat(60_000)));
+    for (target, headers, status) in [("/health", headers.as_str(), 431), (&long, "", 414)] {
         let mut stream = server.connect().await;
         let head = format!("GET {target} HTTP/1.1\r\nhost: x\r\n{headers}\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
