@@ -1,9 +1,11 @@
 //! What was typed: the command line and the environment, which only this module reads.
 //!
-//! Every flag can also be set by an environment variable, `DOCKET_` and its name; the flag wins.
+//! Every flag can also be set by an environment variable, `DOCKET_` and its name; the flag wins. The
+//! time limit of `ask` is `DOCKET_ASK_TIMEOUT`, since `DOCKET_TIMEOUT` is the server's.
 //! What a command needs from here on is a [`crate::config::Config`] or plain arguments.
 
 pub mod ask;
+pub mod listed;
 pub mod models;
 pub mod pull;
 pub mod serve;
@@ -121,11 +123,16 @@ mod tests {
     fn every_flag_has_its_environment_variable() {
         let command = Cli::command();
         let commands = command.get_subcommands().chain([&command]);
-        let flags = commands.flat_map(clap::Command::get_arguments);
+        let flags = commands.flat_map(|command| {
+            command.get_arguments().map(move |flag| (command.get_name(), flag))
+        });
         let mut seen = 0;
-        for flag in flags.filter(|flag| flag.get_long().is_some()) {
+        for (command, flag) in flags.filter(|(_, flag)| flag.get_long().is_some()) {
             let long = flag.get_long().unwrap();
-            let expected = format!("DOCKET_{}", long.to_uppercase().replace('-', "_"));
+            let expected = match (command, long) {
+                ("ask", "timeout") => "DOCKET_ASK_TIMEOUT".to_owned(),
+                _ => format!("DOCKET_{}", long.to_uppercase().replace('-', "_")),
+            };
             let is_inline = flag.get_help_heading() == Some(ask::INLINE);
             let env = flag.get_env().map(|name| name.to_string_lossy().into_owned());
             assert_eq!(env, (!is_inline).then_some(expected), "--{long}");

@@ -67,6 +67,16 @@ pub struct Decoded<T> {
     pub ignored: Vec<String>,
 }
 
+/// Why a request could not be decoded, with the fields that were not understood: one of these is
+/// often the field that is missing, misspelt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undecoded {
+    /// All faults found, at most [`FAULTS_MAX`].
+    pub faults: Vec<Problem>,
+    /// Names of ignored fields, as dotted paths; the first few.
+    pub ignored: Vec<String>,
+}
+
 impl Dialect {
     /// All dialects.
     pub const ALL: [Self; 1] = [Self::Systemone];
@@ -86,7 +96,7 @@ impl Dialect {
         self,
         body: Json,
         limits: &RequestLimits,
-    ) -> Result<Decoded<Decision>, Vec<Problem>> {
+    ) -> Result<Decoded<Decision>, Undecoded> {
         match self {
             Self::Systemone => systemone::decode::decision(body, limits),
         }
@@ -100,7 +110,7 @@ impl Dialect {
         self,
         body: Json,
         limits: &RequestLimits,
-    ) -> Result<Decoded<Prewarm>, Vec<Problem>> {
+    ) -> Result<Decoded<Prewarm>, Undecoded> {
         match self {
             Self::Systemone => systemone::decode::prewarm(body, limits),
         }

@@ -17,11 +17,13 @@ mod served;
 mod texts;
 mod wire;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Path, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri};
 use axum::middleware;
 use axum::response::Response;
@@ -129,8 +131,20 @@ async fn method_not_allowed(State(app): State<Arc<App>>, request: Request) -> Re
     respond::refuse(app.config.dialect, &RequestFault::MethodNotAllowed { method }.into())
 }
 
-/// The dialect in a request's path, where its route has one.
-type PathDialect = Option<Path<String>>;
+/// The dialect in a request's path, where its route has one: the first segment as it was sent, so
+/// that one which is no text is an unknown dialect like any other.
+struct PathDialect(Option<String>);
+
+impl<S: Sync> FromRequestParts<S> for PathDialect {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let route = parts.extensions.get::<MatchedPath>();
+        let has_one = route.is_some_and(|route| route.as_str().starts_with("/{dialect}/"));
+        let segment = parts.uri.path().split('/').nth(1).filter(|_| has_one);
+        Ok(Self(segment.map(str::to_owned)))
+    }
+}
 
 impl App {
     /// The dialect a request speaks: that of its path, else of its header, else the server's.

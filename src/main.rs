@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::Parser;
+use tracing_subscriber::EnvFilter;
 
 use docket::cli::serve::ServeArgs;
 use docket::cli::{Cli, Command, LogFormat, ask, models, pull};
@@ -75,10 +76,11 @@ fn serve(arguments: ServeArgs, home: std::path::PathBuf) -> anyhow::Result<()> {
 
 /// Logs go to standard error, so that standard output is a command's result only.
 fn start_logging(cli: &Cli) {
+    let level = tracing::Level::from(cli.log_level);
     let builder = tracing_subscriber::fmt()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
-        .with_max_level(tracing::Level::from(cli.log_level));
+        .with_env_filter(EnvFilter::new(format!("{level},{}=info", start::LISTENING)));
     match cli.log {
         LogFormat::Text => builder.with_target(false).init(),
         LogFormat::Json => builder.json().init(),

@@ -58,29 +58,29 @@ fn paths() -> Value {
             "summary": "Lists the served models",
             "parameters": [dialect()],
             "responses": with_failures(
-                json!({"200": response("The models", "Models", &json!({}))}), &[400, 401, 500]),
+                json!({"200": response("The models", "Models", &json!({}))}), &[400, 401, 414, 431, 500]),
         }},
         "/health": {"get": health()},
         "/metrics": {"get": {
             "operationId": "metrics",
             "summary": "Metrics in Prometheus text format",
-            "responses": with_failures(json!({"200": text("The metrics")}), &[401, 500]),
+            "responses": with_failures(json!({"200": text("The metrics")}), &[401, 414, 431, 500]),
         }},
         "/openapi.json": {"get": {
             "operationId": "openapi",
             "summary": "This document",
             "security": [{}],
-            "responses": {"200": {
+            "responses": with_failures(json!({"200": {
                 "description": "The document",
                 "headers": request_id(),
                 "content": {"application/json": {"schema": {"type": "object"}}},
-            }},
+            }}), &[414, 431]),
         }},
     })
 }
 
 fn post(id: &str, summary: &str, schema: &str, answered: &Value) -> Value {
-    let statuses = [400, 401, 408, 413, 415, 422, 429, 500, 503, 504];
+    let statuses = [400, 401, 408, 413, 414, 415, 422, 429, 431, 500, 503, 504];
     json!({
         "operationId": id,
         "summary": summary,
@@ -112,6 +112,8 @@ fn health() -> Value {
         }],
         "responses": {
             "200": response("It is", "Health", &json!({})),
+            "414": failure(414),
+            "431": failure(431),
             "500": failure(500),
             "503": response("It is not", "Health", &json!({})),
         },
@@ -200,9 +202,11 @@ fn failure(status: u16) -> Value {
         401 => ("No key, or an unknown one", "Failure"),
         408 => ("The body did not arrive in time", "Failure"),
         413 => ("The body is too large", "Failure"),
+        414 => ("The URI is too long", "Failure"),
         415 => ("The body's type or encoding is not supported", "Failure"),
         422 => ("The body is faulty; every fault is listed", "Invalid"),
         429 => ("Too much waits; come back after Retry-After", "Failure"),
+        431 => ("There are too many headers", "Failure"),
         503 => ("Not now; come back", "Failure"),
         504 => ("Not answered within the deadline", "Failure"),
         _ => ("Our own fault", "Failure"),

@@ -24,6 +24,10 @@ use crate::service::Service;
 use model::Loaded;
 use serving::Serving;
 
+/// Target of the line that says where the server listens. People and scripts wait for it, so the
+/// binary writes it whatever the log level.
+pub const LISTENING: &str = "docket::listening";
+
 /// How often old values of the metrics are folded together.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
@@ -104,7 +108,7 @@ pub async fn serve(
     let serving = Arc::new(assemble(config, loaded, metrics).await?);
     let router = crate::http::router(Arc::clone(&serving) as Arc<dyn Service>, http(config)?);
     let local = listener.local_addr().map_err(listen)?;
-    tracing::info!("listening on http://{local}");
+    tracing::info!(target: LISTENING, "listening on http://{local}");
     stop_in_order(config, listener, router, &serving, shutdown).await;
     Ok(())
 }

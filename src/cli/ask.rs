@@ -85,7 +85,7 @@ pub struct DecisionArgs {
     #[arg(long, value_name = "COUNT")]
     pub samples: Option<u32>,
 
-    /// Lane: urgent, normal or batch
+    /// Lane: urgent, normal, batch or idle
     #[arg(long, value_name = "LANE")]
     pub priority: Option<String>,
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::BoolishValueParser;
 
+use super::listed::Listed;
 use crate::config::keys::ApiKey;
 use crate::config::quantity::{parse_bytes, parse_duration};
 use crate::config::{
@@ -27,9 +28,10 @@ pub struct ServeArgs {
     #[arg(long, env = "DOCKET_MODEL", value_name = "NAME|PATH")]
     pub model: Option<String>,
 
-    /// Name that the model is served under; repeatable [default: the model's own]
-    #[arg(long, env = "DOCKET_SERVED_NAME", value_name = "NAME", value_delimiter = ',')]
-    pub served_name: Vec<String>,
+    /// Name that the model is served under; repeatable, and split at commas in the environment
+    /// variable [default: the model's own]
+    #[arg(long, env = "DOCKET_SERVED_NAME", value_name = "NAME")]
+    pub served_name: Vec<Listed>,
 
     /// Longest prompt in tokens [default: the model's]
     #[arg(long, env = "DOCKET_CONTEXT", value_name = "TOKENS")]
@@ -63,15 +65,11 @@ struct HttpArgs {
     #[arg(long, env = "DOCKET_PORT")]
     port: Option<u16>,
 
-    /// A key that is let in, of tenant `default` or of the one named; repeatable [default: everybody]
-    #[arg(
-        long,
-        env = "DOCKET_API_KEY",
-        value_name = "[TENANT=]KEY",
-        value_delimiter = ',',
-        hide_env_values = true
-    )]
-    api_key: Vec<String>,
+    /// A key that is let in, of tenant `default` or of the one named; repeatable. The environment
+    /// variable is split at commas: a key with a comma goes by the flag. A key that ends in `=` is
+    /// written `default=KEY` [default: everybody]
+    #[arg(long, env = "DOCKET_API_KEY", value_name = "[TENANT=]KEY", hide_env_values = true)]
+    api_key: Vec<Listed>,
 
     /// Most bytes of a request's body, after decompression [default: 32MiB]
     #[arg(long, env = "DOCKET_BODY_LIMIT", value_name = "SIZE", value_parser = parse_bytes)]
@@ -195,7 +193,7 @@ impl ServeArgs {
         let model = self.model_reference(&mut faults);
         let mut config = Config::new(home, model);
         if !self.served_name.is_empty() {
-            config.model.served_names = self.served_name;
+            config.model.served_names = Listed::all(self.served_name);
         } else if self.engine.engine == Some(EngineKind::Fake) {
             config.model.served_names = vec!["fake".to_owned()];
         }
@@ -236,8 +234,8 @@ impl HttpArgs {
         set(&mut http.body_limit_bytes, self.body_limit);
         set(&mut http.connections_max, self.connections_max);
         set(&mut http.drain_timeout, self.drain_timeout);
-        for text in &self.api_key {
-            match ApiKey::parse(text) {
+        for text in Listed::all(self.api_key) {
+            match ApiKey::parse(&text) {
                 Ok(key) => http.api_keys.push(key),
                 Err(message) => faults.add("--api-key", message),
             }

@@ -5,7 +5,10 @@ use std::fmt;
 /// The tenant of keys that name none.
 pub const TENANT_DEFAULT: &str = "default";
 
-/// Longest tenant name and longest key, in bytes.
+/// Longest tenant name in bytes.
+pub const TENANT_BYTES_MAX: usize = 64;
+
+/// Longest key in bytes.
 pub const KEY_BYTES_MAX: usize = 256;
 
 /// A key and its tenant.
@@ -37,23 +40,37 @@ impl fmt::Debug for Secret {
 impl ApiKey {
     /// Understands `[TENANT=]KEY`.
     ///
-    /// What stands before the first `=` is the tenant if it looks like one (letters, digits, `.`,
-    /// `_`, `-`) and something other than `=` follows, so that a bare key may end in `=`.
+    /// What stands before the first `=` is the tenant where it has only what names have (letters,
+    /// digits, `.`, `_`, `-`). Then a key must follow: in `acme=$SECRET` with an empty `SECRET`, or in
+    /// a bare key that ends in `=`, the name would else become a key that nobody chose. Any other
+    /// text is a key as it is.
     ///
     /// # Errors
     /// What is wrong with it; the key is not repeated.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (tenant, key) = match text.split_once('=') {
-            Some((tenant, key)) if is_tenant(tenant) && key.chars().any(|c| c != '=') => {
-                (tenant, key)
-            }
+            Some((tenant, key)) if tenant.chars().all(is_of_a_name) => (tenant, key),
             _ => (TENANT_DEFAULT, text),
         };
-        if key.is_empty() {
-            return Err("a key must not be empty".to_owned());
+        if text.is_empty() || tenant.is_empty() {
+            let what = if text.is_empty() { "a key" } else { "the tenant before the `=`" };
+            return Err(format!("{what} must not be empty, expected [TENANT=]KEY"));
         }
-        if key.len() > KEY_BYTES_MAX || tenant.len() > KEY_BYTES_MAX {
-            return Err(format!("a key and a tenant have at most {KEY_BYTES_MAX} bytes each"));
+        if key.chars().all(|c| c == '=') {
+            return Err("no key follows `TENANT=`; for a key that itself ends in `=` write \
+                        `default=KEY`"
+                .to_owned());
+        }
+        if tenant.len() > TENANT_BYTES_MAX {
+            return Err(format!(
+                "the tenant before the `=` has {} bytes, at most {TENANT_BYTES_MAX} are allowed; \
+                 for a key that itself contains `=` write `default=KEY`",
+                tenant.len()
+            ));
+        }
+        if key.len() > KEY_BYTES_MAX {
+            let length = key.len();
+            return Err(format!("a key of {length} bytes, at most {KEY_BYTES_MAX} are allowed"));
         }
         if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err("a key has visible ASCII characters only".to_owned());
@@ -62,9 +79,8 @@ impl ApiKey {
     }
 }
 
-fn is_tenant(text: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    !text.is_empty() && text.chars().all(is_plain)
+fn is_of_a_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
 }
 
 #[cfg(test)]
@@ -80,9 +96,30 @@ mod tests {
     fn a_key_may_name_its_tenant() {
         assert_eq!(parts("acme=s3cret"), ("acme".into(), "s3cret".into()));
         assert_eq!(parts("s3cret"), ("default".into(), "s3cret".into()));
-        assert_eq!(parts("c2VjcmV0=="), ("default".into(), "c2VjcmV0==".into()));
+        assert_eq!(parts("c2Vj+mV0=="), ("default".into(), "c2Vj+mV0==".into()));
+        assert_eq!(parts("default=c2VjcmV0=="), ("default".into(), "c2VjcmV0==".into()));
         assert_eq!(parts("acme=a=b="), ("acme".into(), "a=b=".into()));
+        assert_eq!(parts("acme==k"), ("acme".into(), "=k".into()));
         assert_eq!(parts("a/b=c"), ("default".into(), "a/b=c".into()));
+    }
+
+    #[test]
+    fn a_name_without_a_key_is_no_key() {
+        for text in ["acme=", "a=", "acme==", "acme===", "c2VjcmV0==", "default="] {
+            let message = ApiKey::parse(text).unwrap_err();
+            assert!(
+                message.contains("write `default=KEY`") && !message.contains("c2Vj"),
+                "{message}"
+            );
+        }
+        for text in ["=", "=s3cret", "==", "==s3cret"] {
+            let message = ApiKey::parse(text).unwrap_err();
+            assert!(message.contains("not be empty") && !message.contains("s3cret"), "{message}");
+        }
+        let long = format!("{}=k", "t".repeat(TENANT_BYTES_MAX + 1));
+        let message = ApiKey::parse(&long).unwrap_err();
+        assert!(message.contains("65 bytes") && !message.contains("ttt"), "{message}");
+        assert!(ApiKey::parse(&long[1..]).is_ok());
     }
 
     #[test]

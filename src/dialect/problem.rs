@@ -82,6 +82,30 @@ pub enum RequestFault {
         /// `zstd` or `gzip`.
         encoding: &'static str,
     },
+    /// A zstd frame wants more memory than is lent.
+    #[error("a zstd window of {bytes} bytes, at most {bytes_max} are decoded")]
+    Window {
+        /// As the frame says.
+        bytes: u64,
+        /// The limit.
+        bytes_max: u64,
+    },
+    /// The path and query are longer than the limit.
+    #[error("the URI is {bytes} bytes, at most {bytes_max} are read")]
+    UriTooLong {
+        /// As sent.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// There are more headers than the limit.
+    #[error("the request has {count} headers, at most {count_max} are read")]
+    TooManyHeaders {
+        /// As sent.
+        count: usize,
+        /// The limit.
+        count_max: usize,
+    },
     /// The body is longer than the limit, compressed or decompressed.
     #[error("the body is larger than {bytes_max} bytes")]
     BodyTooLarge {
@@ -194,10 +218,12 @@ fn of_request(fault: &RequestFault) -> Refusal {
         RequestFault::Header { .. } => usage(400, "header_invalid", &message),
         RequestFault::MediaType { .. } => usage(415, "media_type", &message),
         RequestFault::Encoding { .. } => usage(415, "content_encoding", &message),
-        RequestFault::Damaged { .. } => {
+        RequestFault::Damaged { .. } | RequestFault::Window { .. } => {
             invalid(&[Problem { path: Vec::new(), code: "encoding_invalid", message }])
         }
         RequestFault::BodyTooLarge { .. } => usage(413, "body_too_large", &message),
+        RequestFault::UriTooLong { .. } => usage(414, "uri_too_long", &message),
+        RequestFault::TooManyHeaders { .. } => usage(431, "too_many_headers", &message),
         RequestFault::BodyTimeout { .. } => detail(408, "timeout", "body_timeout", &message),
         RequestFault::BodyBroken => usage(400, "body_broken", &message),
         RequestFault::BodiesFull { .. } => again(internal(503, "bodies_full", &message)),

@@ -12,16 +12,12 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use thiserror::Error;
 
+use crate::config::keys::{TENANT_BYTES_MAX, TENANT_DEFAULT};
+
 use super::headers::API_KEY;
 
 /// Most keys of one server: each request is compared with all of them.
 pub const KEYS_MAX: usize = 1_000;
-
-/// Longest tenant name in bytes.
-const TENANT_BYTES_MAX: usize = 64;
-
-/// The tenant of a server without keys, and of keys without a tenant.
-const DEFAULT_TENANT: &str = "default";
 
 /// The keys of a server; without any, everybody is the tenant `default`.
 #[derive(Clone, Default)]
@@ -63,7 +59,7 @@ impl AuthConfig {
         }
         let mut config = Self::default();
         for text in texts {
-            let (tenant, key) = text.split_once('=').unwrap_or((DEFAULT_TENANT, text));
+            let (tenant, key) = text.split_once('=').unwrap_or((TENANT_DEFAULT, text));
             config.add(tenant, key)?;
         }
         Ok(config)
@@ -95,7 +91,7 @@ impl AuthConfig {
     /// The tenant of a request with these headers; `None` where its key is missing or unknown.
     pub(super) fn tenant(&self, headers: &HeaderMap) -> Option<TenantId> {
         if self.is_open() {
-            return Some(TenantId(Arc::from(DEFAULT_TENANT)));
+            return Some(TenantId(Arc::from(TENANT_DEFAULT)));
         }
         let bearer = headers.get(header::AUTHORIZATION).and_then(|value| bearer(value.as_bytes()));
         let api_key = headers.get(API_KEY).map(HeaderValue::as_bytes);

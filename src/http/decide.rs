@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
 use tokio::time::Instant;
 
-use crate::dialect::Dialect;
 use crate::dialect::problem::{Fault, RequestFault};
+use crate::dialect::{Decoded, Dialect, Undecoded};
 use crate::error::DecideError;
 use crate::service::Caller;
 
@@ -19,35 +19,66 @@ use super::headers::{self, Wishes};
 use super::served::ServedBody;
 use super::{App, PathDialect, body, respond};
 
+/// Names of ignored fields.
+pub(super) type Ignored = Vec<String>;
+
 pub(super) async fn decide(
     State(app): State<Arc<App>>,
-    path: PathDialect,
+    PathDialect(path): PathDialect,
     request: Request,
 ) -> Response {
-    in_dialect(&app, path.as_ref(), request, answer).await
+    in_dialect(&app, path.as_deref(), request, answer).await
 }
 
 /// Answers in the dialect that the request speaks; failures too, or in the server's if it names
-/// none that is known.
+/// none that is known. What `answer` notes as ignored is listed whatever comes of it, since a name
+/// that was misspelt is often why a request fails.
 pub(super) async fn in_dialect<F>(
     app: &App,
-    path: Option<&Path<String>>,
+    path: Option<&str>,
     request: Request,
     answer: F,
 ) -> Response
 where
-    F: AsyncFnOnce(&App, Dialect, &Parts, Body) -> Result<Response, Fault>,
+    F: AsyncFnOnce(&App, Dialect, &Parts, Body, &mut Ignored) -> Result<Response, Fault>,
 {
     let (parts, body) = request.into_parts();
-    match app.dialect(path.map(|path| path.0.as_str()), &parts.headers) {
-        Ok(dialect) => answer(app, dialect, &parts, body)
-            .await
-            .unwrap_or_else(|fault| respond::refuse(dialect, &fault)),
-        Err(fault) => respond::refuse(app.config.dialect, &fault),
+    let dialect = match app.dialect(path, &parts.headers) {
+        Ok(dialect) => dialect,
+        Err(fault) => return respond::refuse(app.config.dialect, &fault),
+    };
+    let mut ignored = Ignored::new();
+    let answered = answer(app, dialect, &parts, body, &mut ignored).await;
+    let mut response = answered.unwrap_or_else(|fault| respond::refuse(dialect, &fault));
+    headers::add_ignored(response.headers_mut(), &ignored);
+    response
+}
+
+/// What was decoded, with the names that were not understood noted in `ignored`; also where nothing
+/// was decoded.
+pub(super) fn noting<T>(
+    decoded: Result<Decoded<T>, Undecoded>,
+    ignored: &mut Ignored,
+) -> Result<T, DecideError> {
+    match decoded {
+        Ok(decoded) => {
+            *ignored = decoded.ignored;
+            Ok(decoded.request)
+        }
+        Err(undecoded) => {
+            *ignored = undecoded.ignored;
+            Err(DecideError::Invalid(undecoded.faults))
+        }
     }
 }
 
-async fn answer(app: &App, dialect: Dialect, parts: &Parts, body: Body) -> Result<Response, Fault> {
+async fn answer(
+    app: &App,
+    dialect: Dialect,
+    parts: &Parts,
+    body: Body,
+    ignored: &mut Ignored,
+) -> Result<Response, Fault> {
     let sender = sender(parts)?;
     let limits = &app.config.limits;
     if let Err(fault) = body::check_media_type(&parts.headers) {
@@ -56,8 +87,7 @@ async fn answer(app: &App, dialect: Dialect, parts: &Parts, body: Body) -> Resul
     }
     let wishes = Wishes::read(&parts.headers, limits)?;
     let json = app.json(&parts.headers, body).await?;
-    let decoded = dialect.decision(json, limits).map_err(DecideError::Invalid)?;
-    let mut decision = decoded.request;
+    let mut decision = noting(dialect.decision(json, limits), ignored)?;
     decision.lane = decision.lane.or(wishes.lane);
     decision.timeout = decision.timeout.or(wishes.timeout);
     let diagnostics = decision.diagnostics;
@@ -68,7 +98,6 @@ async fn answer(app: &App, dialect: Dialect, parts: &Parts, body: Body) -> Resul
     let body = ServedBody::new(text, decided.served, sender.connection.clone());
     let mut response = respond::json(StatusCode::OK, Body::new(body));
     headers::add_cost(response.headers_mut(), &decided.cost, total);
-    headers::add_ignored(response.headers_mut(), &decoded.ignored);
     Ok(response)
 }
 

@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use axum::http::{HeaderMap, header};
 use flate2::bufread::GzDecoder;
 use ruzstd::decoding::StreamingDecoder;
+use ruzstd::decoding::errors::{FrameDecoderError, FrameHeaderError, ReadFrameHeaderError};
 
 use crate::dialect::problem::RequestFault;
 
@@ -15,6 +16,10 @@ use super::respond::excerpt;
 
 /// Most members or frames of one body.
 const FRAMES_MAX: usize = 16;
+
+/// Window that a zstd frame may have however short a body may be: RFC 8878 asks this of all decoders,
+/// and encoders that do not know a text's length rely on it.
+const WINDOW_BYTES_MIN: usize = 8 << 20;
 
 /// Bytes asked of a decoder at a time.
 const READ_BYTES: usize = 64 << 10;
@@ -54,7 +59,7 @@ impl Encoding {
 }
 
 /// Decodes one frame from the start of its first argument, which it advances.
-type Frame = fn(&mut &[u8], &mut Output) -> io::Result<()>;
+type Frame = fn(&mut &[u8], &mut Output) -> Result<(), RequestFault>;
 
 fn decode_frames(
     mut body: &[u8],
@@ -64,9 +69,7 @@ fn decode_frames(
 ) -> Result<Vec<u8>, RequestFault> {
     let mut output = Output { bytes: Vec::new(), bytes_max, is_full: false };
     for _ in 0..FRAMES_MAX {
-        if frame(&mut body, &mut output).is_err() {
-            return Err(RequestFault::Damaged { encoding });
-        }
+        frame(&mut body, &mut output)?;
         if output.is_full {
             return Err(RequestFault::BodyTooLarge { bytes_max });
         }
@@ -77,17 +80,61 @@ fn decode_frames(
     Err(RequestFault::Damaged { encoding })
 }
 
-fn gzip_member(body: &mut &[u8], output: &mut Output) -> io::Result<()> {
-    output.fill(&mut GzDecoder::new(body))
+fn gzip_member(body: &mut &[u8], output: &mut Output) -> Result<(), RequestFault> {
+    output.fill(&mut GzDecoder::new(body)).map_err(|_| RequestFault::Damaged { encoding: "gzip" })
 }
 
-fn zstd_frame(body: &mut &[u8], output: &mut Output) -> io::Result<()> {
+const ZSTD_DAMAGED: RequestFault = RequestFault::Damaged { encoding: "zstd" };
+
+fn zstd_frame(body: &mut &[u8], output: &mut Output) -> Result<(), RequestFault> {
     // A window is as large as its frame says, and nothing larger than the output is ever needed
     // but by levels beyond 19 on longer inputs.
-    let window_bytes_max = output.bytes_max as u64;
-    let mut decoder = StreamingDecoder::new_with_max_window_size(body, window_bytes_max)
-        .map_err(io::Error::other)?;
-    output.fill(&mut decoder)
+    let window_bytes_max = output.bytes_max.max(WINDOW_BYTES_MIN) as u64;
+    let is_single_segment = body.get(4).is_some_and(|descriptor| descriptor & 0x20 != 0);
+    let opened = StreamingDecoder::new_with_max_window_size(&mut *body, window_bytes_max);
+    let mut decoder = match opened {
+        Ok(decoder) => decoder,
+        Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+            length,
+            ..
+        })) => return skip(body, length),
+        Err(
+            FrameDecoderError::WindowSizeTooBig { .. }
+            | FrameDecoderError::FrameHeaderError(FrameHeaderError::WindowTooBig { .. }),
+        ) if is_single_segment => {
+            // The window is the content then.
+            return Err(RequestFault::BodyTooLarge { bytes_max: output.bytes_max });
+        }
+        Err(
+            FrameDecoderError::WindowSizeTooBig { requested: bytes, .. }
+            | FrameDecoderError::FrameHeaderError(FrameHeaderError::WindowTooBig { got: bytes }),
+        ) => return Err(RequestFault::Window { bytes, bytes_max: window_bytes_max }),
+        Err(_) => return Err(ZSTD_DAMAGED),
+    };
+    let before = output.bytes.len();
+    output.fill(&mut decoder).map_err(|_| ZSTD_DAMAGED)?;
+    if output.is_full {
+        return Ok(());
+    }
+    // The decoder reads these and leaves it to its caller to compare them.
+    let frame = &decoder.decoder;
+    let announced_bytes = frame.content_size();
+    let checksum = frame.get_checksum_from_data();
+    let is_of_announced_length =
+        announced_bytes == 0 || announced_bytes == (output.bytes.len() - before) as u64;
+    if is_of_announced_length && (checksum.is_none() || checksum == frame.get_calculated_checksum())
+    {
+        Ok(())
+    } else {
+        Err(ZSTD_DAMAGED)
+    }
+}
+
+/// Passes over the content of a skippable frame.
+fn skip(body: &mut &[u8], length: u32) -> Result<(), RequestFault> {
+    let length = usize::try_from(length).map_err(|_| ZSTD_DAMAGED)?;
+    *body = body.get(length..).ok_or(ZSTD_DAMAGED)?;
+    Ok(())
 }
 
 /// The decoded bytes so far.
@@ -175,6 +222,82 @@ mod tests {
             let trailing = [whole, b"x".to_vec()].concat();
             assert!(encoding.decode(trailing, LIMIT).is_err());
         }
+    }
+
+    #[test]
+    fn content_that_is_not_what_was_compressed_is_refused() {
+        let text = b"refund me NOW, or I shall call the bank";
+        let mut stored = GzEncoder::new(Vec::new(), Compression::none());
+        stored.write_all(text).unwrap();
+        let zstd = compress_to_vec(text.as_slice(), CompressionLevel::Uncompressed);
+        for (encoding, whole) in
+            [(Encoding::Gzip, stored.finish().unwrap()), (Encoding::Zstd, zstd)]
+        {
+            let at = whole.windows(3).position(|bytes| bytes == b"NOW").unwrap();
+            let mut changed = whole.clone();
+            changed[at + 2] = b'T';
+            let mut checksum = whole.clone();
+            let end = checksum.len() - if encoding == Encoding::Gzip { 5 } else { 1 };
+            checksum[end] ^= 1;
+            for body in [changed, checksum] {
+                let fault = encoding.decode(body, LIMIT).unwrap_err();
+                assert!(matches!(fault, RequestFault::Damaged { .. }), "{encoding:?}");
+            }
+            assert_eq!(encoding.decode(whole, LIMIT).unwrap(), text);
+        }
+    }
+
+    /// A zstd frame of one raw block, without a checksum; `window` is its descriptor, and without one
+    /// the frame says that it is a single segment of `content` bytes.
+    fn raw_frame(window: Option<u8>, content: u8, text: &[u8]) -> Vec<u8> {
+        let block = u32::try_from(text.len()).unwrap() << 3 | 1;
+        let head = match window {
+            Some(window) => [0x00, window],
+            None => [0x20, content],
+        };
+        [&[0x28, 0xb5, 0x2f, 0xfd], &head[..], &block.to_le_bytes()[..3], text].concat()
+    }
+
+    #[test]
+    fn a_frame_holds_as_many_bytes_as_it_announces() {
+        let decode = |content| Encoding::Zstd.decode(raw_frame(None, content, b"four"), LIMIT);
+        assert_eq!(decode(4).unwrap(), b"four");
+        for content in [1, 3, 5, 255] {
+            assert_eq!(decode(content).unwrap_err(), ZSTD_DAMAGED, "{content}");
+        }
+    }
+
+    #[test]
+    fn skippable_frames_are_passed_over() {
+        let skippable = |length: u32, content: &[u8]| {
+            [&0x184D_2A5F_u32.to_le_bytes(), &length.to_le_bytes(), content].concat()
+        };
+        let text = [skippable(4, b"abcd"), zstd(b"x"), skippable(0, b"")].concat();
+        assert_eq!(Encoding::Zstd.decode(text, LIMIT).unwrap(), b"x");
+        for cut in [skippable(4, b"abc"), skippable(u32::MAX, b"abcd")] {
+            let body = [zstd(b"x"), cut].concat();
+            assert_eq!(Encoding::Zstd.decode(body, LIMIT).unwrap_err(), ZSTD_DAMAGED);
+        }
+    }
+
+    #[test]
+    fn a_window_over_the_limit_is_named_with_the_limit() {
+        let decode = |log: u8, limit| {
+            Encoding::Zstd.decode(raw_frame(Some((log - 10) << 3), 0, b"x"), limit)
+        };
+        // 8 MiB is taken whatever the limit of a body.
+        assert_eq!(decode(23, LIMIT).unwrap(), b"x");
+        let fault = decode(24, LIMIT).unwrap_err();
+        assert_eq!(fault, RequestFault::Window { bytes: 16 << 20, bytes_max: 8 << 20 });
+        let message = fault.to_string();
+        assert!(message.contains("16777216") && message.contains("8388608"), "{message}");
+        assert_eq!(decode(25, 32 << 20).unwrap(), b"x");
+        assert!(matches!(decode(41, 32 << 20), Err(RequestFault::Window { .. })));
+        // A single segment over the limit is a body over the limit.
+        let head = [0x28, 0xb5, 0x2f, 0xfd, 0xa0];
+        let long = [&head[..], &(16_u32 << 20).to_le_bytes()].concat();
+        let fault = Encoding::Zstd.decode(long, LIMIT).unwrap_err();
+        assert_eq!(fault, RequestFault::BodyTooLarge { bytes_max: LIMIT });
     }
 
     #[test]

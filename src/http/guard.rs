@@ -20,6 +20,12 @@ use crate::telemetry;
 use super::wire::Connection;
 use super::{App, PUBLIC_ROUTES, ROUTES, body, headers, respond};
 
+/// Longest path and query in bytes: a 16th of what a head may be, and far beyond every route.
+const URI_BYTES_MAX: usize = 4 << 10;
+
+/// Most headers of a request.
+const HEADERS_MAX: usize = 100;
+
 /// Longest `x-request-id` that is taken over, in characters.
 const REQUEST_ID_CHARS_MAX: usize = 128;
 
@@ -44,10 +50,11 @@ pub(super) async fn guard(
     let route = route(&request);
     let id = request_id(request.headers());
     let tenant = app.config.auth.tenant(request.headers());
-    let mut response = if tenant.is_none() && !PUBLIC_ROUTES.contains(&route) {
+    let is_let_in = tenant.is_some() || PUBLIC_ROUTES.contains(&route);
+    let mut response = if let Err(fault) = check_head(&request, is_let_in) {
         let (parts, body) = request.into_parts();
         body::discard(&parts.headers, body).await;
-        respond::refuse(app.config.dialect, &RequestFault::Unauthorized.into())
+        respond::refuse(app.config.dialect, &fault.into())
     } else {
         let sender = Sender { tenant, arrival, connection: connection.clone() };
         request.extensions_mut().insert(sender);
@@ -63,6 +70,19 @@ pub(super) async fn guard(
         connection.end_request();
     }
     response
+}
+
+/// Refuses a head that is larger than any honest one, and callers who may not ask.
+fn check_head(request: &Request, is_let_in: bool) -> Result<(), RequestFault> {
+    let count = request.headers().len();
+    if count > HEADERS_MAX {
+        return Err(RequestFault::TooManyHeaders { count, count_max: HEADERS_MAX });
+    }
+    let bytes = request.uri().path_and_query().map_or(0, |sent| sent.as_str().len());
+    if bytes > URI_BYTES_MAX {
+        return Err(RequestFault::UriTooLong { bytes, bytes_max: URI_BYTES_MAX });
+    }
+    if is_let_in { Ok(()) } else { Err(RequestFault::Unauthorized) }
 }
 
 fn now() -> Arrival {

@@ -1,6 +1,5 @@
 //! Headers of docket's own: names, parsing and formats.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use actors::Lane;
@@ -27,6 +26,9 @@ const SALT_BYTES_MAX: usize = 256;
 const IGNORED_NAMES_MAX: usize = 16;
 /// Longest value of `x-docket-ignored` in bytes.
 const IGNORED_BYTES_MAX: usize = 512;
+/// Longest name in `x-docket-ignored` in bytes, as it is escaped; the rest of one is cut, so that
+/// some of the others have room.
+const IGNORED_NAME_BYTES_MAX: usize = 120;
 
 /// What a request's headers ask for. A field of the body that says the same thing wins.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -132,10 +134,10 @@ pub(super) fn add_ignored(headers: &mut HeaderMap, names: &[String]) {
 fn ignored(names: &[String]) -> Option<String> {
     let mut list = String::new();
     for name in names.iter().take(IGNORED_NAMES_MAX) {
-        let quoted = ascii_json(name);
-        // The brackets and a comma count too.
+        let quoted = ascii_json(name, IGNORED_NAME_BYTES_MAX);
+        // The brackets and a comma count too. A shorter name may still have room.
         if list.len() + quoted.len() + 3 > IGNORED_BYTES_MAX {
-            break;
+            continue;
         }
         if !list.is_empty() {
             list.push(',');
@@ -145,25 +147,34 @@ fn ignored(names: &[String]) -> Option<String> {
     (!names.is_empty()).then(|| format!("[{list}]"))
 }
 
-/// `text` as a JSON string in which everything but visible ASCII is escaped.
-fn ascii_json(text: &str) -> String {
+/// `text` as a JSON string in which everything but visible ASCII is escaped; cut with `...` where
+/// there would be more than `bytes_max` bytes between the quotes.
+fn ascii_json(text: &str, bytes_max: usize) -> String {
     let mut json = String::from("\"");
     for character in text.chars() {
-        match character {
-            '"' => json.push_str("\\\""),
-            '\\' => json.push_str("\\\\"),
-            ' '..='~' => json.push(character),
-            _ => {
-                let mut units = [0; 2];
-                for unit in character.encode_utf16(&mut units) {
-                    // Writing to a string cannot fail.
-                    let _ = write!(json, "\\u{unit:04x}");
-                }
-            }
+        let piece = escaped(character);
+        if json.len() + piece.len() > bytes_max + 1 {
+            json.push_str("...");
+            break;
         }
+        json.push_str(&piece);
     }
     json.push('"');
     json
+}
+
+fn escaped(character: char) -> String {
+    match character {
+        '"' => "\\\"".to_owned(),
+        '\\' => "\\\\".to_owned(),
+        ' '..='~' => character.to_string(),
+        _ => {
+            let mut units = [0; 2];
+            let units: &[u16] = character.encode_utf16(&mut units);
+            let units: Vec<String> = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
+            units.concat()
+        }
+    }
 }
 
 /// Sets a header whose value is ASCII by construction; anything else is left out.
@@ -189,6 +200,21 @@ mod tests {
             let read: Vec<String> = serde_json::from_str(&list).unwrap();
             assert!(list.len() <= IGNORED_BYTES_MAX && read.len() <= IGNORED_NAMES_MAX);
         }
+    }
+
+    #[test]
+    fn a_long_ignored_name_is_cut_and_the_next_ones_are_listed() {
+        let long = "é".repeat(100);
+        let list = |names: &[&str]| -> Vec<String> {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            serde_json::from_str(&ignored(&names).unwrap()).unwrap()
+        };
+        assert_eq!(list(&[&long, "critera"]), [format!("{}...", "é".repeat(20)), "critera".into()]);
+        // Where no more long ones have room a short one may.
+        let read = list(&[&long, &long, &long, &"z".repeat(100), &long, "critera"]);
+        assert_eq!((read.len(), read[4].as_str()), (5, "critera"));
+        let just = "x".repeat(IGNORED_NAME_BYTES_MAX);
+        assert_eq!(list(&[&just]).concat(), just);
     }
 
     #[test]

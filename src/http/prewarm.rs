@@ -11,9 +11,8 @@ use tokio::time::Instant;
 
 use crate::dialect::Dialect;
 use crate::dialect::problem::Fault;
-use crate::error::DecideError;
 
-use super::decide::{caller, in_dialect, sender};
+use super::decide::{Ignored, caller, in_dialect, noting, sender};
 use super::headers::{self, Wishes};
 use super::{App, PathDialect, respond};
 
@@ -21,19 +20,24 @@ use super::{App, PathDialect, respond};
 /// `curl -d`, which declares a form.
 pub(super) async fn prewarm(
     State(app): State<Arc<App>>,
-    path: PathDialect,
+    PathDialect(path): PathDialect,
     request: Request,
 ) -> Response {
-    in_dialect(&app, path.as_ref(), request, answer).await
+    in_dialect(&app, path.as_deref(), request, answer).await
 }
 
-async fn answer(app: &App, dialect: Dialect, parts: &Parts, body: Body) -> Result<Response, Fault> {
+async fn answer(
+    app: &App,
+    dialect: Dialect,
+    parts: &Parts,
+    body: Body,
+    ignored: &mut Ignored,
+) -> Result<Response, Fault> {
     let sender = sender(parts)?;
     let limits = &app.config.limits;
     let wishes = Wishes::read(&parts.headers, limits)?;
     let json = app.json(&parts.headers, body).await?;
-    let decoded = dialect.prewarm(json, limits).map_err(DecideError::Invalid)?;
-    let mut request = decoded.request;
+    let mut request = noting(dialect.prewarm(json, limits), ignored)?;
     request.lane = request.lane.or(wishes.lane);
     request.timeout = request.timeout.or(wishes.timeout);
     let caller = caller(sender, wishes.salt)?;
@@ -41,6 +45,5 @@ async fn answer(app: &App, dialect: Dialect, parts: &Parts, body: Body) -> Resul
     let mut response = respond::json(StatusCode::OK, dialect.prewarmed(&prewarmed));
     let total = Instant::now().into_std().duration_since(sender.arrival.at);
     headers::add_cost(response.headers_mut(), &prewarmed.cost, total);
-    headers::add_ignored(response.headers_mut(), &decoded.ignored);
     Ok(response)
 }

@@ -34,8 +34,9 @@ pub const GRACE: Duration = Duration::from_secs(30);
 /// Most bytes of a request's head, and of what is read ahead of a body.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 
-/// Most headers of a request.
-const HEADERS_MAX: usize = 100;
+/// Most headers that are parsed. The guard refuses far fewer, with an answer that says so; beyond
+/// this one hyper answers by itself, with an empty 431.
+const HEADERS_PARSED_MAX: usize = 1_000;
 
 /// Pause after a failed accept: the process is out of file descriptors, mostly.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -144,6 +145,6 @@ fn connect(
         .timer(TokioTimer::new())
         .header_read_timeout(config.header_timeout)
         .max_buf_size(BUFFER_BYTES_MAX)
-        .max_headers(HEADERS_MAX)
+        .max_headers(HEADERS_PARSED_MAX)
         .serve_connection(TokioIo::new(io), service)
 }

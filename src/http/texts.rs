@@ -16,11 +16,10 @@ const PROMETHEUS: HeaderValue =
 
 pub(super) async fn models(
     State(app): State<Arc<App>>,
-    path: PathDialect,
+    PathDialect(path): PathDialect,
     request: Request,
 ) -> Response {
-    let path = path.as_ref().map(|path| path.0.as_str());
-    if let Err(fault) = app.dialect(path, request.headers()) {
+    if let Err(fault) = app.dialect(path.as_deref(), request.headers()) {
         return respond::refuse(app.config.dialect, &fault);
     }
     let models = app.service.models();

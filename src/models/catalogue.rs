@@ -18,6 +18,8 @@ pub struct CatalogueModel {
     pub sha256: &'static str,
     /// SPDX identifier.
     pub licence: &'static str,
+    /// When its makers released it, `YYYY-MM-DD`.
+    pub release_date: &'static str,
     /// What to know before choosing it.
     pub note: &'static str,
     /// Whether the quality bench found 8-bit products to decide as well as exact ones; what
@@ -89,6 +91,7 @@ pub static CATALOGUE: [CatalogueModel; 3] = [
         bytes: 1_117_320_768,
         sha256: "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         licence: "Apache-2.0",
+        release_date: "2024-09-19",
         note: "the default: sensible answers on two cores",
         int8_justified: true,
         hub: Some(HubPlace {
@@ -108,6 +111,7 @@ pub static CATALOGUE: [CatalogueModel; 3] = [
         bytes: 491_400_064,
         sha256: "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         licence: "Apache-2.0",
+        release_date: "2024-11-12",
         note: "a third of the default's cost, weaker answers",
         int8_justified: false,
         hub: Some(HubPlace {
@@ -127,6 +131,7 @@ pub static CATALOGUE: [CatalogueModel; 3] = [
         bytes: 98_362_432,
         sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         licence: "Apache-2.0",
+        release_date: "2024-11-01",
         note: "for tests and smoke runs only: its answers carry no information",
         int8_justified: false,
         hub: None,
@@ -155,6 +160,17 @@ mod tests {
             assert!(model.sha256.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')));
         }
         assert_eq!(by_name(DEFAULT_MODEL), Some(&CATALOGUE[0]));
+    }
+
+    #[test]
+    fn release_dates_are_dates() {
+        for model in &CATALOGUE {
+            let parts: Vec<&str> = model.release_date.split('-').collect();
+            assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [4, 2, 2]);
+            let numbers: Vec<u32> = parts.iter().map(|part| part.parse().unwrap()).collect();
+            assert!(numbers[0] >= 2023 && (1..=12).contains(&numbers[1]), "{}", model.name);
+            assert!((1..=31).contains(&numbers[2]), "{}", model.name);
+        }
     }
 
     #[test]

@@ -224,6 +224,11 @@ fn prewarmed() -> Value {
 
 fn models() -> Value {
     let text = json!({"type": "string"});
+    let date = json!({
+        "description": "YYYY-MM-DD; empty where it is not known",
+        "type": "string",
+        "pattern": "^([0-9]{4}-[0-9]{2}-[0-9]{2})?$",
+    });
     json!({
         "type": "object",
         "required": ["models"],
@@ -233,7 +238,7 @@ fn models() -> Value {
             "items": {
                 "type": "object",
                 "required": ["name", "description", "release_date"],
-                "properties": {"name": text, "description": text, "release_date": text},
+                "properties": {"name": text, "description": text, "release_date": date},
             },
         }},
     })

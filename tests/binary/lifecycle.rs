@@ -39,6 +39,13 @@ fn sigterm_under_load_loses_nothing_and_exits_with_0() {
 }
 
 #[test]
+fn the_address_is_told_whatever_the_log_level() {
+    // `start` waits for the line.
+    let server = Server::start(&["--engine", "fake", "--log-level", "error"]);
+    assert_eq!(server.get("/health")["ready"], json!(true));
+}
+
+#[test]
 fn case_9_a_full_queue_refuses_by_reads_with_a_retry_after() {
     let arguments =
         ["--engine", "fake", "--fake-step-ms", "300", "--max-questions", "4", "--reads-max", "4"];

@@ -66,7 +66,8 @@ fn case_28_without_any_cache_all_questions_are_still_answered() {
 
 #[test]
 fn case_20_another_tenant_finds_nothing_of_a_prewarmed_state() {
-    let server = Server::start(&["--engine", "fake", "--api-key", "a=key-a,b=key-b"]);
+    let server =
+        Server::start(&["--engine", "fake", "--api-key", "a=key-a", "--api-key", "b=key-b"]);
     let post = |key: &str, route: &str, body: serde_json::Value| {
         let agent: ureq::Agent = ureq::Agent::config_builder().build().into();
         let request = agent.post(format!("{}{route}", server.base())).header("x-api-key", key);

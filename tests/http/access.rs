@@ -54,6 +54,44 @@ async fn case_54_paths_are_matched_as_they_are_sent() {
 }
 
 #[tokio::test]
+async fn a_dialect_in_a_path_that_is_no_text_is_an_unknown_one() {
+    let router = plain();
+    for (method, path) in [
+        ("GET", "/%ff/v1/models"),
+        ("POST", "/%ff/v1/systemone"),
+        ("POST", "/%ff/v1/prewarm"),
+        ("POST", "/%73ystemone/v1/systemone"),
+        ("GET", "/%00/v1/models"),
+        ("GET", "/%zz/v1/models"),
+    ] {
+        let reply = call(&router, request(method, path, NOUL)).await;
+        assert_eq!(reply.failure(), (404, "not_found".to_owned()), "{method} {path}");
+        assert_eq!(reply.header("x-docket-reason"), "not_found");
+        assert_eq!(reply.header("content-type"), "application/json");
+    }
+}
+
+#[tokio::test]
+async fn a_head_beyond_the_limits_is_answered_with_the_limit() {
+    let router = with_keys(&["secret"]);
+    let long = call(&router, request("GET", &format!("/v1/{}", "x".repeat(5_000)), "")).await;
+    assert_eq!(long.failure(), (414, "api_usage_error".to_owned()));
+    assert_eq!(long.header("x-docket-reason"), "uri_too_long");
+    assert!(long.json()["detail"]["message"].as_str().unwrap().contains("4096"));
+    let headed = |count| {
+        let headers = (0..count).map(|number| format!("x-{number}"));
+        let sent = headers.fold(Request::get("/health"), |sent, name| sent.header(name, "1"));
+        call(&router, sent.body("".into()).unwrap())
+    };
+    assert_eq!(headed(100).await.status, 200);
+    let many = headed(101).await;
+    assert_eq!(many.failure(), (431, "api_usage_error".to_owned()));
+    assert_eq!(many.header("x-docket-reason"), "too_many_headers");
+    let query = format!("/openapi.json?{}", "x".repeat(4_096 - "/openapi.json?".len()));
+    assert_eq!(call(&router, request("GET", &query, "")).await.status, 200);
+}
+
+#[tokio::test]
 async fn wrong_methods_are_405_with_allow() {
     let router = plain();
     for (method, path, allow) in [

@@ -66,6 +66,26 @@ async fn damaged_bodies_are_faults_of_the_body() {
 }
 
 #[tokio::test]
+async fn a_changed_body_is_not_answered() {
+    let router = plain();
+    let mut stored = GzEncoder::new(Vec::new(), Compression::none());
+    stored.write_all(NOUL.as_bytes()).unwrap();
+    let zstd = compress_to_vec(NOUL.as_bytes(), CompressionLevel::Uncompressed);
+    for (encoding, mut body) in [("gzip", stored.finish().unwrap()), ("zstd", zstd)] {
+        // The state becomes another one; the JSON is as good as before.
+        let at = body.windows(3).position(|bytes| bytes == b"\"s\"").unwrap();
+        body[at + 1] = b't';
+        assert_eq!(call(&router, encoded(encoding, body)).await.fault(), "encoding_invalid");
+    }
+    // A frame of one empty raw block, with a window of 64 MiB.
+    let wide = [0x28, 0xb5, 0x2f, 0xfd, 0, 16 << 3, 1, 0, 0].to_vec();
+    let reply = call(&router, encoded("zstd", wide)).await;
+    assert_eq!(reply.fault(), "encoding_invalid");
+    let message = reply.json()["detail"][0]["msg"].to_string();
+    assert!(message.contains("67108864") && message.contains("33554432"), "{message}");
+}
+
+#[tokio::test]
 async fn case_47_a_body_over_the_limit_is_413_announced_or_not() {
     let config = HttpConfig { body_bytes_max: 1_000, ..HttpConfig::default() };
     let router = router(Arc::new(Stub::default()), config);

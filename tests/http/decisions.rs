@@ -55,6 +55,24 @@ async fn ignored_fields_are_listed_in_ascii() {
 }
 
 #[tokio::test]
+async fn ignored_fields_are_listed_whatever_the_answer() {
+    let typo = r#"{"state":1,"seed":2,"questions":{"q":{"type":"choice","critera":["a"]}}}"#;
+    let reply = post(&plain(), typo).await;
+    assert_eq!(reply.fault(), "missing");
+    assert_eq!(reply.header("x-docket-ignored"), r#"["seed","questions.q.critera"]"#);
+    let prewarm = request("POST", "/v1/prewarm", r#"{"stat":1}"#);
+    let reply = call(&plain(), prewarm).await;
+    assert_eq!(
+        (reply.fault().as_str(), reply.header("x-docket-ignored")),
+        ("missing", r#"["stat"]"#)
+    );
+    let stub = Stub { error: Some(ReadError::Draining.into()), ..Stub::default() };
+    let router = router(Arc::new(stub), HttpConfig::default());
+    let reply = post(&router, NOUL.replacen('{', "{\"seed\":1,", 1)).await;
+    assert_eq!((reply.status.as_u16(), reply.header("x-docket-ignored")), (503, r#"["seed"]"#));
+}
+
+#[tokio::test]
 async fn headers_speak_where_the_body_is_silent() {
     let stub = Arc::new(Stub::default());
     let router = router(Arc::clone(&stub) as _, HttpConfig::default());

@@ -185,6 +185,37 @@ async fn connections_beyond_the_limit_wait_their_turn() {
 }
 
 #[tokio::test]
+async fn heads_that_are_large_and_still_http_get_an_answer_with_an_id() {
+    let stub = Arc::new(Stub::default());
+    let server = Server::plain(&stub).await;
+    let headers: Vec<String> = (0..900).map(|number| format!("x-{number}: 1\r\n")).collect();
+    let (headers, long) = (headers.concat(), format!("/{}", "x".repeat(60_000)));
+    for (target, headers, status) in [("/health", headers.as_str(), 431), (&long, "", 414)] {
+        let mut stream = server.connect().await;
+        let head = format!("GET {target} HTTP/1.1\r\nhost: x\r\n{headers}\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let (head, body) = in_time(read_response(&mut stream)).await;
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{head}");
+        assert!(head.contains("x-typesafe-request-id: ") && !body.is_empty(), "{head}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_http_gets_an_empty_400() {
+    let stub = Arc::new(Stub::default());
+    let server = Server::plain(&stub).await;
+    for sent in ["what is this\r\n\r\n", "POST /v1/decide HTTP/1.1\r\ncontent-length: x\r\n\r\n"] {
+        let mut stream = server.connect().await;
+        stream.write_all(sent.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        in_time(stream.read_to_string(&mut text)).await.unwrap();
+        assert!(text.starts_with("HTTP/1.1 400"), "{text}");
+        // What docs/API.md says of these.
+        assert!(!text.contains("x-typesafe-request-id") && text.ends_with("\r\n\r\n"), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_slow_head_is_cut_off() {
     let stub = Arc::new(Stub::default());
     let header_timeout = Duration::from_millis(30);

@@ -31,7 +31,7 @@ pub(super) fn write(response: &Value, facts: &[String], out: &mut impl Write) ->
         writeln!(out)?;
     }
     let model = response["model"].as_str().unwrap_or("?");
-    let tokens = &response["usage"]["input_tokens"];
+    let tokens = shown(&response["usage"]["input_tokens"].to_string());
     writeln!(out, "model {}, {tokens} input tokens", shown(model))?;
     if !facts.is_empty() {
         writeln!(out, "{}", shown(&facts.join("  ")))?;
@@ -47,7 +47,8 @@ pub(super) fn refusal(body: &str) -> String {
         return faults.iter().map(fault_line).collect::<Vec<_>>().join("\n");
     }
     let message = detail["message"].as_str().or(detail.as_str());
-    shown(message.unwrap_or(body.trim()))
+    let lines = message.unwrap_or(body.trim()).lines();
+    lines.map(shown).collect::<Vec<_>>().join("\n")
 }
 
 fn fault_line(fault: &Value) -> String {
@@ -138,9 +139,18 @@ fn clipped(text: &str) -> String {
     text.chars().take(LABEL_CHARS_MAX - 1).chain(['…']).collect()
 }
 
-/// Text from the network without what a terminal would act upon.
+/// Text from the network on one line, without what a terminal would act upon.
 fn shown(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '·' } else { c }).collect()
+    text.chars().map(|c| if c.is_control() || turns(c) { '·' } else { c }).collect()
+}
+
+/// Whether a character ends a line or changes the direction of what follows, so that a table would
+/// show something else than it says.
+fn turns(c: char) -> bool {
+    matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
 }
 
 fn number(value: &Value) -> Option<f64> {

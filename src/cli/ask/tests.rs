@@ -155,6 +155,38 @@ total-ms=12.5
 }
 
 #[test]
+fn no_text_of_an_answer_breaks_out_of_its_line() {
+    let odd = "a\nb\r\tc\u{85}d\u{202e}e\u{2066}f\u{2028}g\u{7f}\u{200f}";
+    let response = json!({
+        "model": odd,
+        "answers": {odd: {"type": "choice", "choice": odd, "confidence": 0.5,
+                          "probabilities": {odd: 1.0}}},
+        "usage": {"input_tokens": odd},
+    });
+    let mut out = Vec::new();
+    table::write(&response, &[], &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert_eq!(text.lines().count(), 4, "{text:?}");
+    assert_eq!(text.matches("a·b··c·d·e·f·g··").count(), 4, "{text:?}");
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+    for direction in ['\u{202e}', '\u{2066}', '\u{2028}', '\u{200f}'] {
+        assert!(!text.contains(direction), "{text:?}");
+    }
+    let fault = json!({"detail": [{"loc": ["body", "a\nb"], "msg": "c\nd", "type": "x"}]});
+    assert_eq!(table::refusal(&fault.to_string()), "a·b: c·d");
+    assert_eq!(table::refusal("<html>\n\u{1b}[2J"), "<html>\n·[2J");
+}
+
+#[test]
+fn the_lanes_of_the_help_are_the_lanes_there_are() {
+    let mut command = <Cli as clap::CommandFactory>::command();
+    let help = command.find_subcommand_mut("ask").unwrap().render_help().to_string();
+    for lane in actors::Lane::ALL {
+        assert!(help.contains(lane.as_str()), "{lane}: {help}");
+    }
+}
+
+#[test]
 fn an_exchange_carries_the_key_and_shows_the_servers_times() {
     let answer =
         r#"{"model":"m","answers":{"q1":{"type":"noul","noul":0.9}},"usage":{"input_tokens":5}}"#;

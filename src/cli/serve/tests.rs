@@ -101,6 +101,24 @@ fn faults_of_the_typing_and_of_the_values_come_together() {
 }
 
 #[test]
+fn a_key_that_came_out_empty_is_a_fault_of_its_flag() {
+    for text in ["acme=", "acme==", "=s3cret", "=", ""] {
+        let faults = serve(&["--api-key", text, "--api-key", "good"]).unwrap_err();
+        assert_eq!(faults.0.len(), 1, "{text}");
+        let message = faults.to_string();
+        assert!(message.starts_with("--api-key: ") && !message.contains("s3cret"), "{message}");
+    }
+}
+
+#[test]
+fn a_typed_text_is_not_split_at_commas() {
+    let config = serve(&["--api-key", "a=k1,b=k2", "--served-name", "one, two"]).unwrap();
+    assert_eq!(config.http.api_keys.len(), 1);
+    assert_eq!(config.http.api_keys[0].secret.reveal(), "k1,b=k2");
+    assert_eq!(config.model.served_names, ["one, two"]);
+}
+
+#[test]
 fn an_unknown_model_is_a_fault_beside_the_others() {
     let faults = serve(&["gpt-9", "--threads", "0"]).unwrap_err().to_string();
     assert!(faults.contains("--model: gpt-9") && faults.contains("--threads"), "{faults}");

@@ -3,7 +3,7 @@
 //! Every fault of a body is found in one pass, so that a caller can mend them all at once; the state
 //! is moved, never copied.
 
-use crate::dialect::{Decoded, ECHO_CHARS_MAX, RequestLimits};
+use crate::dialect::{Decoded, ECHO_CHARS_MAX, RequestLimits, Undecoded};
 use crate::error::Problem;
 use crate::json::Json;
 use crate::question::{Decision, Question};
@@ -19,7 +19,7 @@ pub(super) type Members = Vec<(String, Json)>;
 pub(in crate::dialect) fn decision(
     body: Json,
     limits: &RequestLimits,
-) -> Result<Decoded<Decision>, Vec<Problem>> {
+) -> Result<Decoded<Decision>, Undecoded> {
     let mut findings = Findings::new();
     let mut extensions = Extensions::default();
     let mut state = None;
@@ -49,7 +49,7 @@ pub(in crate::dialect) fn decision(
             };
             Ok(Decoded { request, ignored: findings.ignored })
         }
-        _ => Err(findings.faults),
+        _ => Err(findings.into()),
     }
 }
 
@@ -57,7 +57,7 @@ pub(in crate::dialect) fn decision(
 pub(in crate::dialect) fn prewarm(
     body: Json,
     limits: &RequestLimits,
-) -> Result<Decoded<Prewarm>, Vec<Problem>> {
+) -> Result<Decoded<Prewarm>, Undecoded> {
     let mut findings = Findings::new();
     let mut extensions = Extensions::default();
     let mut state = None;
@@ -79,11 +79,11 @@ pub(in crate::dialect) fn prewarm(
             let request = Prewarm { state, lane: extensions.lane, timeout: extensions.timeout };
             Ok(Decoded { request, ignored: findings.ignored })
         }
-        _ => Err(findings.faults),
+        _ => Err(findings.into()),
     }
 }
 
-fn members(body: Json) -> Result<Members, Vec<Problem>> {
+fn members(body: Json) -> Result<Members, Undecoded> {
     if let Json::Object(members) = body {
         return Ok(members);
     }
@@ -92,7 +92,8 @@ fn members(body: Json) -> Result<Members, Vec<Problem>> {
         body.type_name(),
         body.excerpt(ECHO_CHARS_MAX)
     );
-    Err(vec![Problem { path: Vec::new(), code: "wrong_type", message }])
+    let fault = Problem { path: Vec::new(), code: "wrong_type", message };
+    Err(Undecoded { faults: vec![fault], ignored: Vec::new() })
 }
 
 fn check_state(state: Option<Json>, findings: &mut Findings) -> Option<Json> {

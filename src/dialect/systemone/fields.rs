@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use actors::Lane;
 
-use crate::dialect::{ECHO_CHARS_MAX, FAULTS_MAX, RequestLimits, echo};
+use crate::dialect::{ECHO_CHARS_MAX, FAULTS_MAX, RequestLimits, Undecoded, echo};
 use crate::error::{Problem, Step};
 use crate::json::Json;
 use crate::question::Samples;
@@ -63,6 +63,12 @@ impl Findings {
         let value = read(self);
         self.at.pop();
         value
+    }
+}
+
+impl From<Findings> for Undecoded {
+    fn from(findings: Findings) -> Self {
+        Self { faults: findings.faults, ignored: findings.ignored }
     }
 }
 

@@ -6,16 +6,20 @@ use actors::Lane;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::dialect::{Decoded, Dialect, FAULTS_MAX, RequestLimits};
+use crate::dialect::{Decoded, Dialect, FAULTS_MAX, RequestLimits, Undecoded};
 use crate::error::{DecideError, Problem, Step};
 use crate::json::{Json, Limits};
 use crate::question::answer::{Answer, Cost, Diagnostics, Value};
 use crate::question::{Decision, Kind, Samples};
 use crate::service::{Decided, Prewarmed};
 
-fn decode(body: &serde_json::Value) -> Result<Decoded<Decision>, Vec<Problem>> {
+fn decode_noting(body: &serde_json::Value) -> Result<Decoded<Decision>, Undecoded> {
     let body = Json::parse(body.to_string().as_bytes(), Limits::default()).unwrap();
     Dialect::Systemone.decision(body, &RequestLimits::default())
+}
+
+fn decode(body: &serde_json::Value) -> Result<Decoded<Decision>, Vec<Problem>> {
+    decode_noting(body).map_err(|undecoded| undecoded.faults)
 }
 
 fn with_question(question: &serde_json::Value) -> serde_json::Value {
@@ -91,6 +95,15 @@ fn unknown_fields_are_ignored_and_listed() {
         body[format!("u{name}")] = json!(0);
     }
     assert_eq!(decode(&body).unwrap().ignored.len(), 16);
+}
+
+#[test]
+fn a_misspelt_field_is_listed_beside_the_fault_it_causes() {
+    let mut body = with_question(&json!({"type": "choice", "critera": ["a"]}));
+    body["sample"] = json!(2);
+    let undecoded = decode_noting(&body).unwrap_err();
+    assert_eq!(undecoded.faults[0].code, "missing");
+    assert_eq!(undecoded.ignored, ["sample", "questions.q.critera"]);
 }
 
 #[test]
@@ -356,8 +369,8 @@ proptest! {
     #[test]
     fn any_json_is_decoded_or_refused_with_faults(body in any_json()) {
         let decoded = Dialect::Systemone.decision(body, &RequestLimits::default());
-        if let Err(problems) = decoded {
-            prop_assert!((1..=FAULTS_MAX).contains(&problems.len()));
+        if let Err(undecoded) = decoded {
+            prop_assert!((1..=FAULTS_MAX).contains(&undecoded.faults.len()));
         }
     }
 }

@@ -157,5 +157,7 @@ fn loaded(
         tracing::info!("{name}: {note}");
     }
     let description = known.map_or_else(|| name.clone(), |model| model.title.to_owned());
-    Loaded { engine, prompter, facts: facts(config, &description, "", details), context_tokens }
+    let release_date = known.map_or("", |model| model.release_date);
+    let facts = facts(config, &description, release_date, details);
+    Loaded { engine, prompter, facts, context_tokens }
 }
