@@ -16,7 +16,7 @@ use super::{
     CONTROL, CONTROL_TEXTS, Encoder, ModelTokenizer, Token, USER_DEFINED, bytelevel, longest_first,
     sentencepiece,
 };
-use crate::files::FilesError;
+use crate::files::{FilesError, regular};
 
 /// Largest file that is read (gemma's has 33 MB).
 const BYTES_MAX: u64 = 256 << 20;
@@ -26,13 +26,12 @@ const TRIAL: &str = "a \u{10FFFD}\u{0}\u{E000}\n";
 
 /// Reads a `tokenizer.json`.
 pub(super) fn open(path: &Path) -> Result<ModelTokenizer, FilesError> {
-    let io = |error| FilesError::io(path, error);
-    let size = std::fs::metadata(path).map_err(io)?.len();
+    let size = regular(path)?;
     if size > BYTES_MAX {
         let message = format!("{size} bytes; a tokenizer.json may have {BYTES_MAX}");
         return Err(FilesError::format(path, message));
     }
-    let text = std::fs::read_to_string(path).map_err(io)?;
+    let text = std::fs::read_to_string(path).map_err(|error| FilesError::io(path, error))?;
     build(&text).map_err(|message| FilesError::format(path, message))
 }
 
