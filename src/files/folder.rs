@@ -68,13 +68,10 @@ pub(super) fn open_prompt(folder: &Path) -> Result<PromptFiles, FilesError> {
 
 fn tokenizer_file(folder: &Path) -> Result<PathBuf, FilesError> {
     let tokenizer = folder.join("tokenizer.json");
-    match regular_if_there(&tokenizer)? {
-        Some(_) => Ok(tokenizer),
-        None => {
-            let message = "a model folder needs a tokenizer.json; there is none";
-            Err(FilesError::format(folder, message))
-        }
-    }
+    let missing =
+        || FilesError::format(folder, "a model folder needs a tokenizer.json; there is none");
+    regular_if_there(&tokenizer)?.ok_or_else(missing)?;
+    Ok(tokenizer)
 }
 
 fn read_text(path: &Path) -> Result<String, FilesError> {

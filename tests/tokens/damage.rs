@@ -141,13 +141,24 @@ fn tensors_that_overlap_or_leave_room_are_named() {
         let message = message(&path);
         assert!(message.contains(part) && message.contains("tensor "), "{offset}: {message}");
     }
-    // Fewer rows leave a gap, here after the embedding and at the file's end.
+    // Fewer rows leave a gap, and so does more at the end.
     std::fs::write(&path, with_number(&whole, "token_embd.weight", 20, 288)).unwrap();
-    assert!(message(&path).contains("288"), "{}", message(&path));
+    assert!(message(&path).contains("begins after a gap"), "{}", message(&path));
     std::fs::write(&path, [whole.as_slice(), &[0; 64]].concat()).unwrap();
     assert!(message(&path).contains("the last tensor"), "{}", message(&path));
     std::fs::write(&path, whole).unwrap();
     open(&path).unwrap();
+}
+
+#[test]
+fn a_tensor_in_two_shards_is_refused() {
+    let home = TempDir::new().unwrap();
+    let model = wide::wide(Architecture::Llama);
+    folder::write(home.path(), &model.config_json, &model.tensors, Dtype::F32, 2);
+    let shard = |number: usize| home.path().join(format!("model-{number:05}-of-00002.safetensors"));
+    std::fs::copy(shard(1), shard(2)).unwrap();
+    let message = message(home.path());
+    assert!(message.contains("00002.safetensors: tensor ") && message.contains("another file"));
 }
 
 #[test]

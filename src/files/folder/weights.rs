@@ -169,7 +169,10 @@ fn list(
             FilesError::format(map.path(), message)
         })?;
         let entry = Entry { shard, range, shape: tensor.shape.clone(), width: Width::F32 };
-        found.insert(name.clone(), Listed { entry, dtype: tensor.dtype });
+        if found.insert(name.clone(), Listed { entry, dtype: tensor.dtype }).is_some() {
+            let message = format!("tensor {name} is in another file of the folder too");
+            return Err(FilesError::format(map.path(), message));
+        }
     }
     Ok(data)
 }

@@ -4,6 +4,7 @@
 //! anything is allocated, because an alignment of zero must not panic, and because the faults must
 //! name the tensor and the byte. Source of the form: ggml's `docs/gguf.md`, versions 2 and 3.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -133,17 +134,12 @@ impl Header {
         places.sort_unstable();
         let mut expected = self.data_start;
         for (begin, end, name) in &places {
-            if *begin != expected {
-                let kind = if *begin < expected {
-                    "overlaps the one before it"
-                } else {
-                    "is out of place"
-                };
-                return Err(cursor.fault(format!(
-                    "tensor {name} {kind}: it begins at byte {begin}, not at {expected}"
-                )));
+            let fault = |what| format!("tensor {name} {what}: byte {begin} instead of {expected}");
+            match begin.cmp(&expected) {
+                Ordering::Less => return Err(cursor.fault(fault("overlaps the one before it"))),
+                Ordering::Greater => return Err(cursor.fault(fault("begins after a gap"))),
+                Ordering::Equal => expected = end.next_multiple_of(alignment),
             }
-            expected = end.next_multiple_of(alignment);
         }
         let length = cursor.bytes.len();
         match places.last() {

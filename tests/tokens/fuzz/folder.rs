@@ -43,14 +43,11 @@ pub(crate) fn mutated(seed: u64) -> Files {
         return files;
     }
     let bytes = files.get_mut(&name).unwrap();
-    if draw.below(5) == 0 {
-        draw.shift(bytes);
-    } else if draw.below(5) == 0 {
-        draw.flip(bytes);
-    } else if name.ends_with(".safetensors") {
-        damage_weights(bytes, &mut draw);
-    } else {
-        damage_text(bytes, &mut draw);
+    match draw.below(6) {
+        0 => draw.shift(bytes),
+        1 => draw.flip(bytes),
+        _ if name.ends_with(".safetensors") => damage_weights(bytes, &mut draw),
+        _ => damage_text(bytes, &mut draw),
     }
     files
 }
@@ -105,25 +102,21 @@ fn damage_text(bytes: &mut Vec<u8>, draw: &mut Draw) {
 
 /// A value at some depth.
 fn node<'v>(value: &'v mut Value, draw: &mut Draw) -> &'v mut Value {
-    let children = match value {
-        Value::Object(map) => map.len(),
-        Value::Array(items) => items.len(),
-        _ => 0,
-    };
+    let children = value.as_object().map_or(0, Map::len) + value.as_array().map_or(0, Vec::len);
     if children == 0 || draw.below(5) == 0 {
         return value;
     }
     let at = draw.below(children);
-    match value {
-        Value::Object(map) => node(map.values_mut().nth(at).unwrap(), draw),
-        Value::Array(items) => node(&mut items[at], draw),
-        _ => value,
+    if value.is_array() {
+        return node(&mut value[at], draw);
     }
+    let key = value.as_object().and_then(|map| map.keys().nth(at)).unwrap().clone();
+    node(&mut value[&key], draw)
 }
 
 /// What nobody expects.
 fn strange(draw: &mut Draw) -> Value {
-    match draw.below(14) {
+    match draw.below(24) {
         0 => Value::Null,
         1 => json!(true),
         2 => json!(-1),
@@ -134,7 +127,7 @@ fn strange(draw: &mut Draw) -> Value {
         7 => json!([]),
         8 => json!({}),
         9 => json!([EXTREMES, EXTREMES]),
-        10 => (0..1 + draw.below(400)).fold(json!(0), |inner, _| json!([inner])),
+        10 => (0..=draw.below(400)).fold(json!(0), |inner, _| json!([inner])),
         11 => Value::Object(Map::from_iter([("type".to_owned(), json!("ByteLevel"))])),
         _ => json!(draw.extreme(256)),
     }

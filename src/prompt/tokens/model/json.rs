@@ -20,6 +20,9 @@ use crate::files::{FilesError, regular};
 
 /// Largest file that is read (gemma's has 33 MB).
 const BYTES_MAX: u64 = 256 << 20;
+/// Ids are below this; the largest vocabularies have a sixteenth of it. Tables by id are made before
+/// the embedding's rows are known.
+const IDS_MAX: u32 = 1 << 22;
 /// Characters that hardly any vocabulary has, encoded once at start: what a tokenizer does with
 /// unknown characters must be known then.
 const TRIAL: &str = "a \u{10FFFD}\u{0}\u{E000}\n";
@@ -81,8 +84,8 @@ fn require_bpe(root: &Value) -> Result<(), String> {
 fn entries(root: &Value) -> Result<BTreeMap<u32, (String, i32)>, String> {
     let id = |value: &Value| {
         let id = value.as_u64().and_then(|id| u32::try_from(id).ok());
-        id.filter(|id| *id < 1 << 24)
-            .ok_or_else(|| format!("the token id {value} is not believable"))
+        id.filter(|id| *id < IDS_MAX)
+            .ok_or_else(|| format!("the token id {value} is not below {IDS_MAX}"))
     };
     let mut entries = BTreeMap::new();
     for (text, value) in root["model"]["vocab"].as_object().into_iter().flatten() {
