@@ -29,7 +29,7 @@ use super::support::variable;
 use super::writers::wide::{self, WideModel};
 
 /// Cases of each kind in every run.
-const CASES: u64 = 400;
+const CASES: u64 = 300;
 
 /// Bytes that loading may take whatever the file's size.
 const BYTES_MAX: usize = 64 << 20;

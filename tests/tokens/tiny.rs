@@ -125,6 +125,29 @@ fn a_token_of_text_beyond_the_embedding_is_refused_and_a_control_token_is_not() 
 }
 
 #[test]
+fn merges_that_the_tokenizers_crate_would_panic_over_are_refused() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("tokenizer.json");
+    let whole = tokenizer_json(&byte_level("qwen2", VOCAB));
+    let refusal = |key: &str, value: serde_json::Value| {
+        let mut root = whole.clone();
+        root["model"][key] = value;
+        std::fs::write(&path, root.to_string()).unwrap();
+        let source = TokenizerSource::Json(path.clone());
+        ModelTokenizer::new(&path, &source).unwrap_err().to_string()
+    };
+    let long = "[PAD300] [PAD301]";
+    for merges in [vec![long], vec!["h"], vec!["h e", "e zz"], vec!["h e l"]] {
+        let last = (*merges.last().unwrap()).to_owned();
+        let message = refusal("merges", merges.into());
+        assert!(message.contains(&last) && message.contains("tokenizer.json"), "{message}");
+    }
+    assert!(refusal("merges", serde_json::json!([["h", 1]])).contains("two tokens"));
+    let prefix = refusal("continuing_subword_prefix", "##".into());
+    assert!(prefix.contains("continuing_subword_prefix"), "{prefix}");
+}
+
+#[test]
 fn a_tokenizer_json_splits_pathological_texts_like_the_gguf_vocabulary() {
     let home = TempDir::new().unwrap();
     let path = home.path().join("tokenizer.json");

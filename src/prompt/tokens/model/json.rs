@@ -5,6 +5,7 @@
 //! cut from a text).
 
 use std::collections::{BTreeMap, HashSet};
+use std::panic::catch_unwind;
 use std::path::Path;
 
 use serde_json::Value;
@@ -57,17 +58,55 @@ fn build(text: &str) -> Result<ModelTokenizer, String> {
         .map(|token| (token.text.to_owned(), token.id))
         .collect();
     remove_controls(&mut root, &controls)?;
+    check_merges(&root["model"])?;
     let changed = serde_json::to_vec(&root).map_err(|error| error.to_string())?;
-    let tokenizer = Tokenizer::from_bytes(changed).map_err(|error| error.to_string())?;
-    tokenizer
-        .encode_fast(TRIAL, false)
-        .map_err(|error| format!("the tokenizer cannot encode {TRIAL:?}: {error}"))?;
+    // The crate trusts a file in more places than are checked here.
+    let tokenizer = catch_unwind(|| tried(&changed))
+        .unwrap_or_else(|_| Err("the tokenizers crate panicked over it".to_owned()))?;
     Ok(ModelTokenizer {
         encoder: Encoder::Json(Box::new(tokenizer)),
         literals: Literals::default(),
         controls: longest_first(controls),
         pieces,
     })
+}
+
+/// The crate's tokenizer, after it has encoded something.
+fn tried(text: &[u8]) -> Result<Tokenizer, String> {
+    let tokenizer = Tokenizer::from_bytes(text).map_err(|error| error.to_string())?;
+    tokenizer
+        .encode_fast(TRIAL, false)
+        .map_err(|error| format!("the tokenizer cannot encode {TRIAL:?}: {error}"))?;
+    Ok(tokenizer)
+}
+
+/// What the crate's builder relies on without looking: a merge makes a token of the vocabulary, and
+/// (no supported model has one) no prefix is to be cut from its second part.
+fn check_merges(model: &Value) -> Result<(), String> {
+    let prefix = &model["continuing_subword_prefix"];
+    if !prefix.is_null() && prefix != "" {
+        return Err("continuing_subword_prefix is not supported".to_owned());
+    }
+    let vocab = model["vocab"].as_object().ok_or("the tokenizer has no vocabulary")?;
+    for merge in model["merges"].as_array().into_iter().flatten() {
+        let parts = merge_parts(merge);
+        let is_known = |text: &str| vocab.contains_key(text);
+        if parts.len() != 2
+            || !parts.iter().all(|part| is_known(part))
+            || !is_known(&parts.concat())
+        {
+            return Err(format!("the merge {merge} is not of two tokens that make a third"));
+        }
+    }
+    Ok(())
+}
+
+/// A merge's parts: a line with a space between, or an array.
+fn merge_parts(merge: &Value) -> Vec<&str> {
+    match merge.as_str() {
+        Some(line) => line.splitn(2, ' ').collect(),
+        None => merge.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
+    }
 }
 
 /// Other models (unigram, word pieces) belong to none of the supported decoders.
@@ -112,10 +151,7 @@ fn remove_controls(root: &mut Value, controls: &[(String, u32)]) -> Result<(), S
     };
     let keeps = |text: &str| !texts.contains(text);
     merges.retain(|merge| {
-        let parts: Vec<&str> = match merge.as_str() {
-            Some(line) => line.splitn(2, ' ').collect(),
-            None => merge.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
-        };
+        let parts = merge_parts(merge);
         keeps(&parts.concat()) && parts.iter().all(|part| keeps(part))
     });
     if let Some(vocab) = root["model"]["vocab"].as_object_mut() {
