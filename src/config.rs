@@ -112,6 +112,9 @@ pub struct EngineConfig {
     pub threads: u32,
     /// What the `cpu` engine computes in. Default `auto`.
     pub precision: PrecisionChoice,
+    /// Most bytes on disk for packed weights, which make the next start faster. Default 8 GiB; 0
+    /// keeps none.
+    pub packed_bytes_max: u64,
     /// Over what label probabilities are taken. Default `full`: the whole vocabulary.
     pub readout: Readout,
     /// What the `fake` engine pretends.

@@ -9,6 +9,7 @@ pub mod fake;
 pub mod kernels;
 mod model;
 mod pack;
+mod packed;
 mod page;
 pub mod reference;
 mod segment;
@@ -21,6 +22,7 @@ use crate::files::{DecoderConfig, TensorSource};
 use kernels::{Level, Precision};
 pub use model::LoadError;
 use model::{Decoder, Scratch};
+pub use packed::PackedFolder;
 pub use reference::ReferenceEngine;
 pub use segment::CpuSegment;
 use thread::EngineThread;
@@ -41,8 +43,19 @@ pub struct EngineOptions {
     pub readout_rows_only: bool,
     /// What matrix products are computed in, and keys and values stored as.
     pub precision: Precision,
+    /// Where the packed weights of earlier starts are looked for and kept; nowhere where absent.
+    pub packed: Option<Packed>,
     /// Instruction set of the kernels; the CPU's best where absent.
     pub level: Option<Level>,
+}
+
+/// Packed weights of one model on disk.
+#[derive(Debug, Clone)]
+pub struct Packed {
+    /// Where they lie.
+    pub folder: PackedFolder,
+    /// SHA-256 of all bytes of the model's files, see [`crate::files::hash`].
+    pub hash: String,
 }
 
 impl Default for EngineOptions {
@@ -54,6 +67,7 @@ impl Default for EngineOptions {
             rows_max: 256,
             readout_rows_only: false,
             precision: Precision::F32,
+            packed: None,
             level: None,
         }
     }

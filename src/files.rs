@@ -11,6 +11,7 @@ mod map;
 mod regular;
 
 pub use gguf::open_vocabulary;
+pub(crate) use map::FileMap;
 pub(crate) use regular::{regular, regular_if_there};
 
 use std::fmt;
@@ -29,6 +30,14 @@ use thiserror::Error;
 pub fn open(path: &Path) -> Result<ModelFiles, FilesError> {
     let metadata = std::fs::metadata(path).map_err(|error| FilesError::io(path, error))?;
     if metadata.is_dir() { folder::open(path) } else { gguf::open(path) }
+}
+
+/// SHA-256 of all bytes of a model's weights, in lower-case hex.
+///
+/// # Errors
+/// [`FilesError`] when a file cannot be read.
+pub fn hash(path: &Path) -> Result<String, FilesError> {
+    fingerprint::whole(path)
 }
 
 /// What prompts need of a model.

@@ -134,6 +134,10 @@ struct EngineArgs {
     #[arg(value_name = "auto|f32|bf16|int8")]
     precision: Option<PrecisionChoice>,
 
+    /// Disk for packed weights, which make the next start faster; 0 keeps none [default: 8GiB]
+    #[arg(long, env = "DOCKET_PACKED_MAX", value_name = "SIZE", value_parser = parse_bytes)]
+    packed_max: Option<u64>,
+
     /// Take probabilities over the full vocabulary, or over the label rows only [default: full]
     #[arg(long, env = "DOCKET_READOUT", value_enum, hide_possible_values = true)]
     #[arg(value_name = "full|rows")]
@@ -274,6 +278,7 @@ impl EngineArgs {
         set(&mut engine.kind, self.engine);
         set(&mut engine.threads, self.threads);
         set(&mut engine.precision, self.precision);
+        set(&mut engine.packed_bytes_max, self.packed_max);
         set(&mut engine.readout, self.readout);
         set(&mut engine.fake.step_ms, self.fake_step_ms);
         set(&mut engine.fake.token_us, self.fake_token_us);

@@ -41,6 +41,7 @@ impl Default for EngineConfig {
             kind: EngineKind::Cpu,
             threads: threads_of_machine(),
             precision: PrecisionChoice::Auto,
+            packed_bytes_max: 8 << 30,
             readout: Readout::Full,
             fake: FakeConfig { step_ms: 2, token_us: 20, fault: FakeFault::None },
         }

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 use crate::files::DecoderConfig;
 
-use super::kernels::{Level, Operand, Precision, Product};
+use super::kernels::{Level, Operand, Precision, Product, Weights};
 use super::pack::{ItemKind, Pack, PackLimits};
 use super::page::{PageShape, StoredAs};
 use super::segment::{CpuSegment, Pages};
@@ -34,8 +34,8 @@ pub(super) struct Decoder {
     precision: Precision,
     level: Level,
     pool: rayon::ThreadPool,
-    /// Row-major `[vocab, hidden]`; absent where the head's columns are the embedding.
-    embedding: Option<Vec<f32>>,
+    /// One column a token; absent where the head's columns are the embedding.
+    embedding: Option<Weights>,
     layers: Vec<Layer>,
     head: Head,
     rope: Rope,
@@ -153,10 +153,8 @@ impl Decoder {
         let hidden = self.config.hidden;
         stream.resize(ids.len() * hidden, 0.0);
         stream.par_chunks_exact_mut(hidden).zip(ids).for_each(|(row, id)| {
-            match &self.embedding {
-                Some(table) => row.copy_from_slice(&table[*id as usize * hidden..][..hidden]),
-                None => self.head.read_embedding(*id as usize, row),
-            }
+            let table = self.embedding.as_ref().unwrap_or(&self.head.weights);
+            table.read_column(*id as usize, row);
             for value in row {
                 *value *= self.config.embedding_scale;
             }

@@ -12,14 +12,14 @@ use super::{FilesError, regular};
 
 /// A file mapped read-only.
 #[derive(Debug)]
-pub(super) struct FileMap {
+pub(crate) struct FileMap {
     path: PathBuf,
     bytes: Mmap,
 }
 
 impl FileMap {
     /// Maps the whole file.
-    pub(super) fn open(path: &Path) -> Result<Self, FilesError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, FilesError> {
         // Opening a pipe would wait for a writer.
         regular(path)?;
         let file = File::open(path).map_err(|error| FilesError::io(path, error))?;
@@ -36,7 +36,7 @@ impl FileMap {
     }
 
     /// All bytes.
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 

@@ -90,7 +90,7 @@ pub static CATALOGUE: [CatalogueModel; 3] = [
         sha256: "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         licence: "Apache-2.0",
         note: "the default: sensible answers on two cores",
-        int8_justified: false,
+        int8_justified: true,
         hub: Some(HubPlace {
             repo: "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
             file: "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",

@@ -4,7 +4,7 @@ use clap::{CommandFactory, Parser};
 
 use super::*;
 use crate::cli::{Cli, Command};
-use crate::config::{FaultKind, HttpConfig, SchedulerConfig};
+use crate::config::{EngineConfig, FaultKind, HttpConfig, SchedulerConfig};
 
 fn serve(flags: &[&str]) -> Result<Config, Faults> {
     let typed = Cli::parse_from(["docket", "serve"].iter().chain(flags));
@@ -124,14 +124,15 @@ fn the_help_promises_the_defaults_that_hold() {
         ("drain-timeout", format!("{:?}", http.drain_timeout)),
         ("timeout", format!("{:?}", decision.timeout)),
         ("timeout-max", format!("{:?}", decision.timeout_max)),
+        ("packed-max", format!("{}GiB", EngineConfig::default().packed_bytes_max >> 30)),
         ("max-questions", decision.questions_max.to_string()),
         ("samples-max", decision.samples_max.to_string()),
         ("chunk-tokens", scheduler.chunk_tokens.to_string()),
         ("step-tokens", scheduler.step_tokens.to_string()),
         ("rows-max", scheduler.rows_max.to_string()),
         ("reads-max", scheduler.reads_max.to_string()),
-        ("fake-step-ms", crate::config::EngineConfig::default().fake.step_ms.to_string()),
-        ("fake-token-us", crate::config::EngineConfig::default().fake.token_us.to_string()),
+        ("fake-step-ms", EngineConfig::default().fake.step_ms.to_string()),
+        ("fake-token-us", EngineConfig::default().fake.token_us.to_string()),
     ];
     for (flag, default) in promised {
         assert!(help(flag).contains(&format!("[default: {default}]")), "--{flag}: {}", help(flag));

@@ -83,6 +83,23 @@ impl Panels {
         Self { columns, depth, values }
     }
 
+    /// A matrix from the numbers that [`Self::values`] gave.
+    ///
+    /// # Errors
+    /// Says how many numbers the shape takes.
+    pub fn from_values(columns: usize, depth: usize, values: Vec<f32>) -> Result<Self, String> {
+        let expected = columns.next_multiple_of(PANEL_COLUMNS).saturating_mul(depth);
+        if values.len() != expected {
+            return Err(format!("{} numbers, {expected} are needed", values.len()));
+        }
+        Ok(Self { columns, depth, values })
+    }
+
+    /// All numbers, padding included.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
     /// Writes `weights`, row-major `[columns, depth]` as model files have them, from column `first`.
     pub fn pack(&mut self, first: usize, weights: &[f32]) {
         let depth = self.depth;

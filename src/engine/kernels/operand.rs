@@ -1,5 +1,6 @@
 //! The two operands of a product, in whichever precision it is computed.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 
 use rayon::prelude::*;
@@ -72,6 +73,45 @@ impl Weights {
             Self::F32(panels) => panels.depth(),
             Self::Bf16(panels) => panels.depth(),
             Self::Int8(panels) => panels.depth(),
+        }
+    }
+
+    /// All packed numbers as little-endian bytes, to be kept on disk.
+    pub fn to_bytes(&self) -> Cow<'_, [u8]> {
+        match self {
+            Self::F32(panels) => {
+                panels.values().iter().flat_map(|value| value.to_le_bytes()).collect()
+            }
+            Self::Bf16(panels) => {
+                panels.values().iter().flat_map(|value| value.to_le_bytes()).collect()
+            }
+            Self::Int8(panels) => Cow::Borrowed(panels.as_parts().2),
+        }
+    }
+
+    /// A matrix of `(columns, depth)` from the bytes that [`Self::to_bytes`] gave.
+    ///
+    /// # Errors
+    /// Says by how much the bytes are too few or too many.
+    pub fn from_bytes(
+        precision: Precision,
+        (columns, depth): (usize, usize),
+        bytes: &[u8],
+    ) -> Result<Self, String> {
+        match precision {
+            Precision::F32 => {
+                let values = bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b));
+                Panels::from_values(columns, depth, values.collect()).map(Self::F32)
+            }
+            Precision::Bf16 => {
+                let values = bytes.as_chunks::<2>().0.iter().map(|b| u16::from_le_bytes(*b));
+                let panels = Bf16Panels::from_values(columns, depth, values.collect());
+                panels.map(Self::Bf16).map_err(|error| error.to_string())
+            }
+            Precision::Int8 => {
+                let panels = Int8Panels::from_parts(columns, depth, bytes);
+                panels.map(Self::Int8).map_err(|error| error.to_string())
+            }
         }
     }
 

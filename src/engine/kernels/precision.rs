@@ -18,6 +18,15 @@ impl Precision {
     /// All of them, the most exact first.
     pub const ALL: [Self; 3] = [Self::F32, Self::Bf16, Self::Int8];
 
+    /// Bits that a weight takes, its share of scales included.
+    pub fn bits_per_weight(self) -> u64 {
+        match self {
+            Self::F32 => 32,
+            Self::Bf16 => 16,
+            Self::Int8 => 10,
+        }
+    }
+
     /// Its name in flags and in `/health`.
     pub fn name(self) -> &'static str {
         match self {

@@ -63,11 +63,6 @@ struct Scale {
 }
 
 impl Head {
-    /// Copies the embedding of a token (where embedding and head are one matrix).
-    pub(super) fn read_embedding(&self, token: usize, out: &mut [f32]) {
-        self.weights.read_column(token, out);
-    }
-
     /// Reads all rows. `states` is `[rows, hidden]` and is normed in place.
     pub(super) fn read(
         &self,

@@ -9,6 +9,7 @@ use super::{Decoder, Head, Layer, Level, Mlp, Norm, Rope};
 use crate::engine::EngineOptions;
 use crate::engine::kernels::{PANEL_COLUMNS, Precision, Weights};
 use crate::engine::model::attention::Attention;
+use crate::engine::packed::{PackedError, PackedReader, PackedWriter};
 use crate::engine::page::{PageShape, StoredAs};
 use crate::files::{DecoderConfig, FilesError, RopeScaling, TensorSource};
 
@@ -31,6 +32,9 @@ pub enum LoadError {
     /// The configuration contradicts itself or asks for what this engine cannot do.
     #[error("{0}")]
     Config(String),
+    /// The packed weights of an earlier start cannot be used.
+    #[error("the packed weights cannot be used: {0}")]
+    Packed(String),
     /// The threads could not be started.
     #[error("cannot start threads: {0}")]
     Threads(String),
@@ -48,35 +52,62 @@ impl Decoder {
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<Self, LoadError> {
         check(config)?;
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(options.threads.max(1))
-            .thread_name(|index| format!("kernel-{index}"))
-            .build()
-            .map_err(|error| LoadError::Threads(error.to_string()))?;
-        let loader = &mut Loader {
-            config,
-            precision: options.precision,
-            tensors,
-            progress,
-            done: 0,
-            total: tensor_count(config),
+        let pool = kernel_pool(options)?;
+        let Some(packed) = &options.packed else {
+            let origin = Origin::Files { tensors, writer: None };
+            return Self::from_origin(config, options, (pool, origin), progress);
         };
-        // Packing runs on the same threads as the steps will.
-        let (embedding, head_weights) = loader.embedding(&pool)?;
-        let layers = (0..config.layers).map(|index| loader.layer(&pool, index));
+        let path = packed.folder.path(&packed.hash, options.precision);
+        let pool = match PackedReader::open(&path) {
+            Ok(reader) => {
+                let origin = Origin::Packed(reader);
+                match Self::from_origin(config, options, (pool, origin), progress) {
+                    Ok(decoder) => return Ok(decoder),
+                    Err(error) => {
+                        tracing::warn!("{} is packed anew: {error}", path.display());
+                        kernel_pool(options)?
+                    }
+                }
+            }
+            Err(PackedError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => pool,
+            Err(error) => {
+                tracing::warn!("{} is packed anew: {error}", path.display());
+                pool
+            }
+        };
+        let bytes = packed_bytes(config, options.precision);
+        let writer = PackedWriter::create(&packed.folder, path, bytes);
+        let writer = writer.map_err(|error| not_kept(&error)).ok();
+        let origin = Origin::Files { tensors, writer };
+        Self::from_origin(config, options, (pool, origin), progress)
+    }
+
+    fn from_origin(
+        config: &DecoderConfig,
+        options: &EngineOptions,
+        (pool, origin): (rayon::ThreadPool, Origin<'_>),
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Self, LoadError> {
+        let precision = options.precision;
+        let total = tensor_count(config);
+        let loader =
+            &mut Loader { config, precision, origin, pool: &pool, progress, done: 0, total };
+        let (embedding, head_weights) = loader.embedding()?;
+        let layers = (0..config.layers).map(|index| loader.layer(index));
         let layers = layers.collect::<Result<_, _>>()?;
         let norm = loader.norm("model.norm.weight", config.hidden)?;
+        loader.finish();
         let labels_only = options.readout_rows_only;
         Ok(Self {
             config: config.clone(),
-            precision: options.precision,
+            precision,
             level: options.level.unwrap_or_else(Level::detect),
-            pool,
             embedding,
             layers,
             head: Head { norm, weights: head_weights, labels_only },
             rope: Rope::new(&config.rope, config.head_dim),
             rope_local: config.rope_local.as_ref().map(|rope| Rope::new(rope, config.head_dim)),
+            pool,
         })
     }
 
@@ -87,7 +118,7 @@ impl Decoder {
 
     /// Bytes of all matrices held.
     pub(in crate::engine) fn weights_bytes(&self) -> u64 {
-        let embedding = self.embedding.as_deref().map_or(0, |table| size_of_val(table) as u64);
+        let embedding = self.embedding.as_ref().map_or(0, Weights::bytes);
         let matrices = self.layers.iter().map(|layer| {
             let (attention, mlp) = (&layer.attention, &layer.mlp);
             let panels = [&attention.qkv, &attention.out, &mlp.gate_up, &mlp.down];
@@ -107,45 +138,126 @@ impl Decoder {
     }
 }
 
+/// The threads of steps, which pack the weights too.
+fn kernel_pool(options: &EngineOptions) -> Result<rayon::ThreadPool, LoadError> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(options.threads.max(1))
+        .thread_name(|index| format!("kernel-{index}"))
+        .build()
+        .map_err(|error| LoadError::Threads(error.to_string()))
+}
+
+fn not_kept(error: &PackedError) {
+    tracing::warn!("packed weights are not kept: {error}");
+}
+
+/// Where weights come from.
+enum Origin<'a> {
+    /// The model's files, packed here, and kept for the next time where there is a writer.
+    Files { tensors: &'a dyn TensorSource, writer: Option<PackedWriter> },
+    /// What was packed before.
+    Packed(PackedReader),
+}
+
+/// Part of a matrix: the tensor's name, its first column, its columns.
+type Part = (String, usize, usize);
+
 /// Reads tensors by name, checks their shapes and counts them.
 struct Loader<'a> {
     config: &'a DecoderConfig,
     precision: Precision,
-    tensors: &'a dyn TensorSource,
+    origin: Origin<'a>,
+    pool: &'a rayon::ThreadPool,
     progress: &'a mut dyn FnMut(usize, usize),
     done: usize,
     total: usize,
 }
 
 impl Loader<'_> {
+    /// A matrix of so many columns that is packed from these parts.
+    fn matrix(
+        &mut self,
+        (columns, depth): (usize, usize),
+        parts: &[Part],
+    ) -> Result<Weights, LoadError> {
+        let name = &parts[0].0;
+        if let Origin::Packed(reader) = &mut self.origin {
+            let weights = reader.matrix(name, self.precision, (columns, depth))?;
+            for _ in parts {
+                self.count();
+            }
+            return Ok(weights);
+        }
+        let mut weights = Weights::zeros(self.precision, columns, depth);
+        for (part, first, width) in parts {
+            let values = self.tensor(part, &[*width, depth])?;
+            self.pool.install(|| weights.pack(*first, &values));
+        }
+        self.keep(|writer| writer.matrix(name, &weights));
+        Ok(weights)
+    }
+
+    /// A vector of this name.
+    fn vector(&mut self, name: &str, width: usize) -> Result<Vec<f32>, LoadError> {
+        if let Origin::Packed(reader) = &mut self.origin {
+            let values = reader.vector(name, width)?;
+            self.count();
+            return Ok(values);
+        }
+        let values = self.tensor(name, &[width])?;
+        self.keep(|writer| writer.vector(name, &values));
+        Ok(values)
+    }
+
     fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
-        let tensor = self.tensors.load(name)?;
+        let Origin::Files { tensors, .. } = &self.origin else {
+            return Err(LoadError::Config(format!("{name} is not among the packed weights")));
+        };
+        let tensor = tensors.load(name)?;
         if tensor.shape != shape || tensor.values.len() != shape.iter().product::<usize>() {
             let (found, expected) = (tensor.shape, shape.to_vec());
             return Err(LoadError::Shape { name: name.to_owned(), found, expected });
         }
-        self.done += 1;
-        (self.progress)(self.done, self.total);
+        self.count();
         Ok(tensor.values)
     }
 
-    /// The embedding where it is held apart, and the head.
-    fn embedding(
-        &mut self,
-        pool: &rayon::ThreadPool,
-    ) -> Result<(Option<Vec<f32>>, Weights), LoadError> {
-        let DecoderConfig { vocab, hidden, tied, .. } = *self.config;
-        let precision = self.precision;
-        let head = if tied { "model.embed_tokens.weight" } else { "lm_head.weight" };
-        let mut panels = Weights::zeros(precision, vocab, hidden);
-        let weights = self.tensor(head, &[vocab, hidden])?;
-        pool.install(|| panels.pack(0, &weights));
-        drop(weights);
-        let apart = (!tied).then(|| self.tensor("model.embed_tokens.weight", &[vocab, hidden]));
-        Ok((apart.transpose()?, panels))
+    fn count(&mut self) {
+        self.done += 1;
+        (self.progress)(self.done, self.total);
     }
 
-    fn layer(&mut self, pool: &rayon::ThreadPool, index: usize) -> Result<Layer, LoadError> {
+    /// Keeps something for the next start; a failure ends the keeping, not the loading.
+    fn keep(&mut self, write: impl FnOnce(&mut PackedWriter) -> Result<(), PackedError>) {
+        if let Origin::Files { writer: kept @ Some(_), .. } = &mut self.origin
+            && let Some(writer) = kept
+            && let Err(error) = write(writer)
+        {
+            not_kept(&error);
+            *kept = None;
+        }
+    }
+
+    /// Everything was read.
+    fn finish(&mut self) {
+        if let Origin::Files { writer, .. } = &mut self.origin
+            && let Some(Err(error)) = writer.take().map(PackedWriter::finish)
+        {
+            not_kept(&error);
+        }
+    }
+
+    /// The embedding where it is held apart, and the head.
+    fn embedding(&mut self) -> Result<(Option<Weights>, Weights), LoadError> {
+        let DecoderConfig { vocab, hidden, tied, .. } = *self.config;
+        let name = if tied { "model.embed_tokens.weight" } else { "lm_head.weight" };
+        let head = self.matrix((vocab, hidden), &[(name.to_owned(), 0, vocab)])?;
+        let embedding = ("model.embed_tokens.weight".to_owned(), 0, vocab);
+        let embedding = (!tied).then(|| self.matrix((vocab, hidden), &[embedding]));
+        Ok((embedding.transpose()?, head))
+    }
+
+    fn layer(&mut self, index: usize) -> Result<Layer, LoadError> {
         let config = self.config;
         let name = |part: &str| format!("model.layers.{index}.{part}.weight");
         let hidden = config.hidden;
@@ -160,36 +272,32 @@ impl Loader<'_> {
         let is_full = (index + 1).is_multiple_of(config.sliding_pattern.max(1));
         Ok(Layer {
             attention_norm: self.norm(&name("input_layernorm"), hidden)?,
-            attention: self.attention(pool, index)?,
+            attention: self.attention(index)?,
             attention_post_norm: after_attention,
             mlp_norm: self.norm(&name(before_mlp), hidden)?,
-            mlp: self.mlp(pool, index)?,
+            mlp: self.mlp(index)?,
             mlp_post_norm: after_mlp.transpose()?,
             window: config.sliding_window.filter(|_| !is_full),
         })
     }
 
-    fn attention(
-        &mut self,
-        pool: &rayon::ThreadPool,
-        index: usize,
-    ) -> Result<Attention, LoadError> {
+    fn attention(&mut self, index: usize) -> Result<Attention, LoadError> {
         let DecoderConfig { layers, hidden, heads, kv_heads, head_dim, .. } = *self.config;
-        let precision = self.precision;
         let prefix = format!("model.layers.{index}.self_attn");
+        let part = |name: &str, first, heads| {
+            (format!("{prefix}.{name}_proj.weight"), first * head_dim, heads * head_dim)
+        };
         let columns = (heads + 2 * kv_heads) * head_dim;
-        let mut qkv = Weights::zeros(precision, columns, hidden);
+        let parts = [
+            part("q", 0, heads),
+            part("k", heads, kv_heads),
+            part("v", heads + kv_heads, kv_heads),
+        ];
+        let qkv = self.matrix((columns, hidden), &parts)?;
         let mut bias = vec![0.0; columns.next_multiple_of(PANEL_COLUMNS)];
-        let mut first = 0;
-        for (part, part_heads) in [("q", heads), ("k", kv_heads), ("v", kv_heads)] {
-            let width = part_heads * head_dim;
-            let weights = self.tensor(&format!("{prefix}.{part}_proj.weight"), &[width, hidden])?;
-            pool.install(|| qkv.pack(first, &weights));
-            if self.config.qkv_bias {
-                let part_bias = self.tensor(&format!("{prefix}.{part}_proj.bias"), &[width])?;
-                bias[first..first + width].copy_from_slice(&part_bias);
-            }
-            first += width;
+        for (name, first, width) in parts.iter().filter(|_| self.config.qkv_bias) {
+            let values = self.vector(&name.replace(".weight", ".bias"), *width)?;
+            bias[*first..first + width].copy_from_slice(&values);
         }
         let norms = if self.config.qk_norm {
             let q_norm = self.norm(&format!("{prefix}.q_norm.weight"), head_dim)?;
@@ -197,40 +305,36 @@ impl Loader<'_> {
         } else {
             (None, None)
         };
-        let mut out = Weights::zeros(precision, hidden, heads * head_dim);
-        let weights =
-            self.tensor(&format!("{prefix}.o_proj.weight"), &[hidden, heads * head_dim])?;
-        pool.install(|| out.pack(0, &weights));
+        let out = part("o", 0, 0).0;
         Ok(Attention {
             heads,
-            shape: PageShape { layers, kv_heads, head_dim, stored: StoredAs::under(precision) },
+            shape: PageShape {
+                layers,
+                kv_heads,
+                head_dim,
+                stored: StoredAs::under(self.precision),
+            },
             scale: self.config.attention_scale,
             qkv,
             qkv_bias: self.config.qkv_bias.then_some(bias),
             q_norm: norms.0,
             k_norm: norms.1,
-            out,
+            out: self.matrix((hidden, heads * head_dim), &[(out, 0, hidden)])?,
         })
     }
 
-    fn mlp(&mut self, pool: &rayon::ThreadPool, index: usize) -> Result<Mlp, LoadError> {
+    fn mlp(&mut self, index: usize) -> Result<Mlp, LoadError> {
         let DecoderConfig { hidden, intermediate, activation, .. } = *self.config;
-        let precision = self.precision;
         let name = |part: &str| format!("model.layers.{index}.mlp.{part}_proj.weight");
         let padded = intermediate.next_multiple_of(PANEL_COLUMNS);
-        let mut gate_up = Weights::zeros(precision, padded + intermediate, hidden);
-        for (part, first) in [("gate", 0), ("up", padded)] {
-            let weights = self.tensor(&name(part), &[intermediate, hidden])?;
-            pool.install(|| gate_up.pack(first, &weights));
-        }
-        let mut down = Weights::zeros(precision, hidden, intermediate);
-        let weights = self.tensor(&name("down"), &[hidden, intermediate])?;
-        pool.install(|| down.pack(0, &weights));
+        let parts = [(name("gate"), 0, intermediate), (name("up"), padded, intermediate)];
+        let gate_up = self.matrix((padded + intermediate, hidden), &parts)?;
+        let down = self.matrix((hidden, intermediate), &[(name("down"), 0, hidden)])?;
         Ok(Mlp { activation, gate_up, down })
     }
 
     fn norm(&mut self, name: &str, width: usize) -> Result<Norm, LoadError> {
-        let mut weight = self.tensor(name, &[width])?;
+        let mut weight = self.vector(name, width)?;
         if self.config.norm_plus_one {
             for value in &mut weight {
                 *value += 1.0;
@@ -238,6 +342,24 @@ impl Loader<'_> {
         }
         Ok(Norm { weight, eps: self.config.norm_eps })
     }
+}
+
+impl From<PackedError> for LoadError {
+    fn from(error: PackedError) -> Self {
+        Self::Packed(error.to_string())
+    }
+}
+
+/// About what the packed weights of a configuration take: `f32`'s size at most.
+fn packed_bytes(config: &DecoderConfig, precision: Precision) -> u64 {
+    let DecoderConfig { vocab, hidden, intermediate, layers, heads, kv_heads, head_dim, .. } =
+        *config;
+    let attention = hidden * head_dim * (2 * heads + 2 * kv_heads);
+    let matrices = layers * (attention + 3 * hidden * intermediate);
+    let weights = matrices + vocab * hidden * if config.tied { 1 } else { 2 };
+    let bytes = weights as u64 * precision.bits_per_weight() / 8;
+    // Padding, names and norms.
+    bytes + bytes / 16 + (1 << 20)
 }
 
 /// Tensors that a configuration has.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{AnyEngine, Loaded, StartError, context, facts, profile};
 use crate::config::{Config, ContextLimit, PrecisionChoice, Readout};
 use crate::engine::kernels::{Level, Precision};
-use crate::engine::{CpuEngine, EngineOptions, ReferenceEngine};
+use crate::engine::{CpuEngine, EngineOptions, Packed, PackedFolder, ReferenceEngine};
 use crate::files::{self, DecoderConfig, ModelFiles, PromptFiles};
 use crate::models::catalogue;
 use crate::prompt::Prompter;
@@ -25,7 +25,8 @@ pub(super) fn cpu(config: &Config, path: &Path) -> Result<Loaded, StartError> {
     let parts = PromptFiles { tokenizer, prompt, fingerprint };
     let prompter = prompter(config, path, &parts, Some(&decoder))?;
     let context_tokens = context(config, u32::try_from(decoder.context).unwrap_or(u32::MAX))?;
-    let options = options(config, Some(context_tokens));
+    let packed = packed(config, path)?;
+    let options = EngineOptions { packed, ..options(config, Some(context_tokens)) };
     let mut said = 0;
     let mut progress = |done: usize, total: usize| {
         let tenths = done * 10 / total.max(1);
@@ -92,6 +93,17 @@ fn options(config: &Config, context_tokens: Option<u32>) -> EngineOptions {
         precision: precision(config),
         ..EngineOptions::default()
     }
+}
+
+/// Where packed weights of this model are kept. They are found by the hash of all its bytes, so
+/// that a changed file is never served from what was packed of the old one.
+fn packed(config: &Config, path: &Path) -> Result<Option<Packed>, StartError> {
+    let bytes_max = config.engine.packed_bytes_max;
+    if bytes_max == 0 {
+        return Ok(None);
+    }
+    let folder = PackedFolder { folder: config.model.home.join("packed"), bytes_max };
+    Ok(Some(Packed { folder, hash: files::hash(path)? }))
 }
 
 /// The precision asked for. `auto` takes what the quality bench justified for the model (see

@@ -1,0 +1,72 @@
+//! Packed weights on disk: a later start reads the same bits, and never those of damaged files.
+
+use docket::engine::kernels::Precision;
+use docket::engine::{CpuEngine, EngineOptions, Packed, PackedFolder};
+
+use crate::steps::{bits, options, read_alone};
+use crate::tiny::{self, Seeded, TinyModel};
+
+fn load(model: &TinyModel, precision: Precision, packed: Packed) -> CpuEngine {
+    let options = EngineOptions { precision, packed: Some(packed), ..options(1) };
+    CpuEngine::load(&model.config, model, &options, &mut |_, _| {}).unwrap()
+}
+
+/// The only file of a folder.
+fn only_file(folder: &std::path::Path) -> std::path::PathBuf {
+    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    files[0].clone()
+}
+
+#[test]
+fn packed_weights_give_the_bits_of_the_files_and_damaged_ones_are_made_anew() {
+    let prompt = Seeded(9).tokens(100);
+    for (model, precision) in
+        tiny::all().into_iter().flat_map(|m| Precision::ALL.map(|precision| (m.clone(), precision)))
+    {
+        let home = tempfile::tempdir().unwrap();
+        let folder = PackedFolder { folder: home.path().to_owned(), bytes_max: 1 << 30 };
+        let packed = Packed { folder, hash: "abc".to_owned() };
+        let first = bits(&read_alone(&load(&model, precision, packed.clone()), &prompt));
+        let file = only_file(home.path());
+        let whole = std::fs::read(&file).unwrap();
+
+        let again = bits(&read_alone(&load(&model, precision, packed.clone()), &prompt));
+        assert_eq!(first, again, "{precision}");
+
+        let mut damaged = whole.clone();
+        damaged[whole.len() / 2] ^= 1;
+        std::fs::write(&file, damaged).unwrap();
+        let mended = bits(&read_alone(&load(&model, precision, packed), &prompt));
+        assert_eq!(first, mended, "{precision}, damaged");
+        assert_eq!(std::fs::read(only_file(home.path())).unwrap(), whole, "it is written anew");
+    }
+}
+
+#[test]
+fn a_second_start_takes_the_weights_from_the_packed_file() {
+    let model = tiny::qwen2();
+    let home = tempfile::tempdir().unwrap();
+    let folder = PackedFolder { folder: home.path().to_owned(), bytes_max: 1 << 30 };
+    let packed = Packed { folder, hash: "abc".to_owned() };
+    load(&model, Precision::Int8, packed.clone());
+    // A source without tensors: what is loaded can only come from the packed file.
+    let options = EngineOptions { precision: Precision::Int8, packed: Some(packed), ..options(1) };
+    let loaded = CpuEngine::load(&model.config, &Nothing, &options, &mut |_, _| {});
+    assert!(loaded.is_ok());
+}
+
+/// A source that has no tensor.
+#[derive(Debug)]
+struct Nothing;
+
+impl docket::files::TensorSource for Nothing {
+    fn load(&self, name: &str) -> Result<docket::files::HostTensor, docket::files::FilesError> {
+        let path = "nothing".into();
+        Err(docket::files::FilesError::MissingTensor { path, name: name.to_owned() })
+    }
+
+    fn contains(&self, _: &str) -> bool {
+        false
+    }
+}
