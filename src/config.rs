@@ -12,6 +12,8 @@ pub mod quantity;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use actors::PAGE_TOKENS;
+
 pub use self::choices::{
     BoundaryRegistration, ContextLimit, DialectChoice, EngineKind, FakeFault, FaultKind, KvBytes,
     LayoutChoice, PrecisionChoice, Readout, SamplesDefault,
@@ -27,6 +29,9 @@ const SERVED_NAME_BYTES_MAX: usize = 200;
 
 /// Most API keys on the command line.
 const API_KEYS_MAX: usize = 1024;
+
+/// Most `--chunk-tokens`.
+const CHUNK_TOKENS_MAX: u32 = 8192;
 
 /// Everything the server runs with.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,7 +138,7 @@ pub struct SchedulerConfig {
     /// Memory for keys and values. Default: a share of what is free at the start; 0 keeps nothing.
     pub kv_bytes: KvBytes,
     /// Tokens of a state that one step reads at most, so that others get their turn. Default 192;
-    /// 16 to 8,192.
+    /// a multiple of 64, 64 to 8,192.
     pub chunk_tokens: u32,
     /// Tokens of one step at most. Default 512; `chunk_tokens` to 65,536. More gives throughput,
     /// less gives a shorter wait for urgent reads.
@@ -257,7 +262,14 @@ impl EngineConfig {
 
 impl SchedulerConfig {
     fn check(&self, questions_max: u32, faults: &mut Faults) {
-        faults.check_range("--chunk-tokens", self.chunk_tokens, 16..=8192);
+        let chunk = self.chunk_tokens;
+        if !(PAGE_TOKENS..=CHUNK_TOKENS_MAX).contains(&chunk) || !chunk.is_multiple_of(PAGE_TOKENS)
+        {
+            let message = format!(
+                "{chunk} is not a multiple of {PAGE_TOKENS} within {PAGE_TOKENS} to {CHUNK_TOKENS_MAX}"
+            );
+            faults.add("--chunk-tokens", message);
+        }
         faults.check_range("--step-tokens", self.step_tokens, self.chunk_tokens..=65_536);
         faults.check_range("--rows-max", self.rows_max, 1..=4096);
         faults.check_range("--reads-max", self.reads_max, questions_max..=1_000_000);

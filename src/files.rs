@@ -8,9 +8,11 @@ mod fingerprint;
 mod folder;
 mod gguf;
 mod map;
+mod regular;
 
 pub use gguf::open_vocabulary;
 pub(crate) use map::FileMap;
+pub(crate) use regular::{regular, regular_if_there};
 
 use std::fmt;
 use std::ops::Range;
@@ -197,6 +199,17 @@ impl HostTensor {
 
 fn rows_error(path: &Path, name: &str, rows: &Range<usize>) -> FilesError {
     FilesError::format(path, format!("tensor {name} has no rows {}..{}", rows.start, rows.end))
+}
+
+/// Refuses values of which one is infinite or no number: every answer would be too.
+fn finite(path: &Path, name: &str, values: &[f32]) -> Result<(), FilesError> {
+    // Without an early end, so that it compiles to a few instructions for many values.
+    if values.iter().fold(true, |all, value| all & value.is_finite()) {
+        return Ok(());
+    }
+    let found = values.iter().find(|value| !value.is_finite()).unwrap_or(&f32::NAN);
+    let message = format!("tensor {name} is damaged: one of its values is {found}");
+    Err(FilesError::format(path, message))
 }
 
 /// The tokenizer's data, before a tokenizer is built from it.

@@ -10,8 +10,6 @@ use tracing_subscriber::EnvFilter;
 
 use docket::cli::serve::ServeArgs;
 use docket::cli::{Cli, Command, LogFormat, ask, models, pull};
-use docket::config::EngineKind;
-use docket::models::{Progress, Store, ensure};
 use docket::start::{self, signal};
 
 /// Workers of the runtime: the wire, the actors and short tokenisations. The model has its own threads.
@@ -54,21 +52,13 @@ fn run(cli: Cli) -> anyhow::Result<()> {
 fn serve(arguments: ServeArgs, home: std::path::PathBuf) -> anyhow::Result<()> {
     let config =
         arguments.config(home).map_err(|faults| anyhow!("these settings cannot be:\n{faults}"))?;
-    let path = match config.engine.kind {
-        EngineKind::Fake => None,
-        EngineKind::Cpu | EngineKind::Reference => {
-            let store = Store::new(&config.model.home);
-            let offline = config.model.offline;
-            Some(ensure(&store, &config.model.model, offline, &mut Progress::detect())?)
-        }
-    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(RUNTIME_WORKERS)
         .enable_all()
         .build()
         .context("no runtime")?;
     let stop = signal::stop(&runtime).context("no signal handler")?;
-    let served = runtime.block_on(start::serve(&config, path, stop));
+    let served = runtime.block_on(start::serve(&config, stop));
     // A tokenisation may still run; nobody waits for it.
     runtime.shutdown_timeout(Duration::from_secs(1));
     Ok(served?)

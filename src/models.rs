@@ -15,6 +15,7 @@ pub mod store;
 pub mod wheels;
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 pub use self::error::PullError;
 pub use self::progress::Progress;
@@ -44,7 +45,8 @@ pub struct Plan {
     pub items: Vec<Item>,
 }
 
-/// The path to load for `model`, pulling it first if it is absent or damaged.
+/// The path to load for `model`, pulling it first if it is absent or if its files' sizes or times of
+/// change show damage; whoever loads it calls [`verify`].
 ///
 /// # Errors
 /// [`PullError::Offline`] when it would have to be pulled and `offline` forbids that, and all
@@ -66,7 +68,38 @@ pub fn ensure(
     }
 }
 
-/// Pulls `model` unless it is installed and undamaged; returns the path to load.
+/// What was verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verified {
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// How long their hashes took.
+    pub elapsed: Duration,
+}
+
+/// Hashes all files of an installed model and compares; `None` for a path, of which nothing is
+/// recorded.
+///
+/// # Errors
+/// [`PullError::Damaged`], also when the model is no longer there, and [`PullError::Io`].
+pub fn verify(store: &Store, model: &ModelRef) -> Result<Option<Verified>, PullError> {
+    if let ModelRef::Path(_) = model {
+        return Ok(None);
+    }
+    let began = Instant::now();
+    let slug = model.slug();
+    let record = store.find(&slug, Thoroughness::Full)?.and(store.record(&slug)?);
+    let record = record.ok_or_else(|| PullError::Damaged {
+        name: model.to_string(),
+        path: store.home().to_owned(),
+        message: "the model has been removed meanwhile".to_owned(),
+    })?;
+    let bytes = record.files.iter().map(|file| file.bytes).sum();
+    Ok(Some(Verified { bytes, elapsed: began.elapsed() }))
+}
+
+/// Pulls `model` unless it is installed and undamaged, which its hashes tell; returns the path to
+/// load.
 ///
 /// # Errors
 /// See [`PullError`].
@@ -95,7 +128,7 @@ fn pull_with(
     progress: &mut Progress,
 ) -> Result<PathBuf, PullError> {
     let _lock = store.lock(slug, progress)?;
-    match store.find(slug, Thoroughness::Quick) {
+    match store.find(slug, Thoroughness::Full) {
         Ok(Some(path)) => return Ok(path),
         Ok(None) => {}
         Err(PullError::Damaged { path, message, .. }) => {

@@ -5,13 +5,14 @@ pub mod serving;
 pub mod signal;
 
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use thiserror::Error;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 use crate::config::{Config, SamplesDefault};
 use crate::decide::{Decider, Limits};
@@ -19,6 +20,7 @@ use crate::dialect::{Dialect, RequestLimits};
 use crate::files::FilesError;
 use crate::http::serve::ServeConfig;
 use crate::http::{ApiKeyError, AuthConfig, HttpConfig};
+use crate::models::PullError;
 use crate::prompt::PromptError;
 use crate::service::Service;
 use model::Loaded;
@@ -50,6 +52,9 @@ const COUNT_BUCKETS: [f64; 11] =
 /// Why the server does not start.
 #[derive(Debug, Error)]
 pub enum StartError {
+    /// The model is not there, cannot be pulled, or is damaged.
+    #[error(transparent)]
+    Model(#[from] PullError),
     /// The model's files cannot be used.
     #[error(transparent)]
     Files(#[from] FilesError),
@@ -87,24 +92,29 @@ pub enum StartError {
     System(String),
 }
 
-/// Serves the model at `path` (none for the fake engine) until `shutdown` is done, then finishes
-/// what was admitted.
+/// Serves the model, pulling it first if it is absent, until `shutdown` is done, then finishes what
+/// was admitted. A shutdown before the model is loaded ends it at once.
 ///
 /// # Errors
 /// [`StartError`]; nothing is left running then.
-pub async fn serve(
-    config: &Config,
-    path: Option<PathBuf>,
-    shutdown: impl Future<Output = ()>,
-) -> Result<(), StartError> {
+pub async fn serve(config: &Config, shutdown: impl Future<Output = ()>) -> Result<(), StartError> {
     let metrics = recorder()?;
+    model::check(config)?;
     let address = (config.http.host.as_str(), config.http.port);
     let listen = |source| StartError::Listen {
         address: format!("{}:{}", config.http.host, config.http.port),
         source,
     };
     let listener = TcpListener::bind(address).await.map_err(listen)?;
-    let loaded = load(config, path.as_deref())?;
+    let mut shutdown = pin!(shutdown);
+    let loaded = tokio::select! {
+        biased;
+        () = &mut shutdown => {
+            tracing::info!("stopped before the model was loaded");
+            return Ok(());
+        }
+        loaded = load(config) => loaded?,
+    };
     let serving = Arc::new(assemble(config, loaded, metrics).await?);
     let router = crate::http::router(Arc::clone(&serving) as Arc<dyn Service>, http(config)?);
     let local = listener.local_addr().map_err(listen)?;
@@ -152,9 +162,18 @@ async fn stop_in_order(
     tracing::info!("stopped");
 }
 
-fn load(config: &Config, path: Option<&Path>) -> Result<Loaded, StartError> {
-    // Loading takes seconds and happens before anything is served.
-    tokio::task::block_in_place(|| model::load(config, path))
+/// Loads on a thread of its own, which nobody waits for when a signal comes meanwhile.
+async fn load(config: &Config) -> Result<Loaded, StartError> {
+    let (done, loaded) = oneshot::channel();
+    let config = config.clone();
+    let work = move || {
+        // The receiver is gone only when the process is ending.
+        let _ = done.send(model::load(&config));
+    };
+    let thread = std::thread::Builder::new().name("load".to_owned()).spawn(work);
+    thread.map_err(|error| StartError::System(error.to_string()))?;
+    let lost = |_| StartError::Engine("the loading thread panicked".to_owned());
+    loaded.await.map_err(lost)?
 }
 
 /// Starts the actors over the engine and joins everything that a decision needs.

@@ -161,7 +161,7 @@ struct SchedulerArgs {
     #[arg(long, env = "DOCKET_KV_BYTES", value_name = "SIZE|auto")]
     kv_bytes: Option<KvBytes>,
 
-    /// Tokens of a state that one step reads at most [default: 192]
+    /// Tokens of a state that one step reads at most, a multiple of 64 [default: 192]
     #[arg(long, env = "DOCKET_CHUNK_TOKENS", value_name = "TOKENS")]
     chunk_tokens: Option<u32>,
 

@@ -13,7 +13,10 @@ use serde_json::Value;
 
 use self::weights::FolderTensors;
 use super::fingerprint::Fingerprint;
-use super::{FilesError, ModelFiles, PromptFacts, PromptFiles, TokenizerSource, check};
+use super::{
+    FilesError, ModelFiles, PromptFacts, PromptFiles, TokenizerSource, check, regular,
+    regular_if_there,
+};
 
 /// Largest JSON or template file that is read here.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
@@ -65,25 +68,24 @@ pub(super) fn open_prompt(folder: &Path) -> Result<PromptFiles, FilesError> {
 
 fn tokenizer_file(folder: &Path) -> Result<PathBuf, FilesError> {
     let tokenizer = folder.join("tokenizer.json");
-    if tokenizer.is_file() {
-        return Ok(tokenizer);
-    }
-    Err(FilesError::format(folder, "a model folder needs a tokenizer.json; there is none"))
+    let missing =
+        || FilesError::format(folder, "a model folder needs a tokenizer.json; there is none");
+    regular_if_there(&tokenizer)?.ok_or_else(missing)?;
+    Ok(tokenizer)
 }
 
 fn read_text(path: &Path) -> Result<String, FilesError> {
-    let io = |error| FilesError::io(path, error);
-    let size = std::fs::metadata(path).map_err(io)?.len();
+    let size = regular(path)?;
     if size > TEXT_BYTES_MAX {
         let message = format!("{size} bytes; the limit is {TEXT_BYTES_MAX}");
         return Err(FilesError::format(path, message));
     }
-    std::fs::read_to_string(path).map_err(io)
+    std::fs::read_to_string(path).map_err(|error| FilesError::io(path, error))
 }
 
 /// A JSON file, or null where there is none.
 fn read_json(path: &Path) -> Result<Value, FilesError> {
-    if !path.is_file() {
+    if regular_if_there(path)?.is_none() {
         return Ok(Value::Null);
     }
     let text = read_text(path)?;
@@ -94,7 +96,7 @@ fn read_json(path: &Path) -> Result<Value, FilesError> {
 fn prompt_facts(folder: &Path, tokenizer: &Path) -> Result<PromptFacts, FilesError> {
     let settings = read_json(&folder.join("tokenizer_config.json"))?;
     let jinja = folder.join("chat_template.jinja");
-    let chat_template = if jinja.is_file() {
+    let chat_template = if regular_if_there(&jinja)?.is_some() {
         Some(read_text(&jinja)?)
     } else {
         template(&settings["chat_template"])

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use self::config::Metadata;
 use self::header::{Header, Value};
-use self::weights::{GgufTensors, read_values};
+use self::weights::{GgufTensors, Stored};
 use super::fingerprint::Fingerprint;
 use super::map::FileMap;
 use super::{
@@ -31,6 +31,11 @@ pub(super) fn open(path: &Path) -> Result<ModelFiles, FilesError> {
     let header = Header::read(path, map.bytes())?;
     let config = read_config(&map, &header)?;
     let vocabulary = read_vocabulary(path, &header)?;
+    if vocabulary.tokens.len() > config.vocab {
+        let (tokens, rows) = (vocabulary.tokens.len(), config.vocab);
+        let message = format!("the vocabulary has {tokens} tokens, the embedding {rows} rows");
+        return Err(FilesError::format(path, message));
+    }
     let prompt = prompt_facts(&header, &vocabulary);
     let mut fingerprint = Fingerprint::default();
     fingerprint.add_file(map.bytes(), header.data_start);
@@ -61,7 +66,8 @@ fn read_config(map: &FileMap, header: &Header) -> Result<DecoderConfig, FilesErr
         None => None,
         Some(entry) => {
             let mut values = Vec::new();
-            read_values(map, entry, 0, entry.elements().unwrap_or(0), &mut values)?;
+            let stored = Stored { map, name: ROPE_FACTORS, entry };
+            stored.read(0, entry.elements().unwrap_or(0), &mut values)?;
             Some(values)
         }
     };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 
-use super::FilesError;
+use super::{FilesError, regular};
 
 /// A file mapped read-only.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(crate) struct FileMap {
 impl FileMap {
     /// Maps the whole file.
     pub(crate) fn open(path: &Path) -> Result<Self, FilesError> {
+        // Opening a pipe would wait for a writer.
+        regular(path)?;
         let file = File::open(path).map_err(|error| FilesError::io(path, error))?;
         // SAFETY: the map is read-only and private to this struct. A model file that another
         // process truncates while it is served ends this one with SIGBUS; files are replaced by

@@ -6,8 +6,8 @@
 //! HOME/locks/SLUG.lock       held by the process that pulls; the kernel frees it with the process
 //! ```
 //! A model is there if and only if its folder holds `installed.json`, which is written after every
-//! hash was right. At each use sizes and times of change are compared with it; after any change
-//! the whole is hashed again before it is used.
+//! hash was right. Sizes and times of change are compared with it whenever the model is looked for;
+//! whenever it is loaded or pulled all is hashed, since a flipped bit changes neither.
 
 use std::fs::{self, File};
 use std::io;

@@ -58,6 +58,43 @@ fn a_pulled_model_is_not_pulled_again_and_a_damaged_one_is_replaced() {
     assert_eq!(TAKEN.load(Ordering::Relaxed), 2);
 }
 
+/// Writes other bytes and sets the time of change back.
+fn rot(path: &Path) {
+    let time = fs::metadata(path).unwrap().modified().unwrap();
+    fs::write(path, b"rotten!").unwrap();
+    fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+#[test]
+fn damage_that_keeps_size_and_time_is_found_before_it_is_served_and_pulled_anew() {
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    let home = TempDir::new().unwrap();
+    let store = Store::new(home.path());
+    let model = ModelRef::parse("smollm2:135m").unwrap();
+    let whole = |_: &Path, _: &mut Progress| {
+        Ok(Plan { name: model.to_string(), slug: model.slug(), ..plan(7, &TAKEN) })
+    };
+    let pull = || pull_with(&store, &model.slug(), whole, &mut Progress::Silent).unwrap();
+    let path = pull();
+    assert_eq!(verify(&store, &model).unwrap().map(|found| found.bytes), Some(7));
+    rot(&path);
+    assert_eq!(ensure(&store, &model, true, &mut Progress::Silent).unwrap(), path);
+    let error = verify(&store, &model).unwrap_err();
+    assert!(matches!(error, PullError::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("docket pull smollm2:135m"), "{error}");
+    pull();
+    assert!(verify(&store, &model).unwrap().is_some());
+    assert_eq!(TAKEN.load(Ordering::Relaxed), 2);
+    fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    assert!(matches!(verify(&store, &model), Err(PullError::Damaged { .. })));
+}
+
+#[test]
+fn nothing_is_known_of_a_path_to_verify() {
+    let store = Store::new(Path::new("home"));
+    assert_eq!(verify(&store, &ModelRef::parse("some/model.gguf").unwrap()).unwrap(), None);
+}
+
 #[test]
 fn a_file_that_a_killed_pull_had_checked_is_not_fetched_again() {
     static TAKEN: AtomicU32 = AtomicU32::new(0);

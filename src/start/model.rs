@@ -2,8 +2,10 @@
 
 mod weights;
 
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use actors::Handle;
@@ -17,6 +19,7 @@ use crate::config::{
 };
 use crate::engine::fake::{self, FakeEngine, FakeOptions};
 use crate::engine::{CpuEngine, ReferenceEngine};
+use crate::models::{Progress, Store, ensure, verify};
 use crate::prompt::Prompter;
 use crate::prompt::layout::{self, Profile};
 use crate::prompt::tokens::bytes::ByteTokenizer;
@@ -52,17 +55,42 @@ impl AnyEngine {
     }
 }
 
+/// Finds, before anything is pulled or loaded, what the parts would refuse after it.
+pub(super) fn check(config: &Config) -> Result<(), StartError> {
+    actor_config(config).validate().map_err(actors::StartError::Config)?;
+    profile(config, layout::profile_for("", None))?;
+    Ok(())
+}
+
 /// Loads what `config` asks for.
-pub(super) fn load(config: &Config, path: Option<&Path>) -> Result<Loaded, StartError> {
-    match (config.engine.kind, path) {
-        (EngineKind::Fake, _) => fake(config),
-        (EngineKind::Cpu, Some(path)) => weights::cpu(config, path),
-        (EngineKind::Reference, Some(path)) => weights::reference(config, path),
-        (_, None) => Err(StartError::Setting {
-            flag: "--model",
-            message: "this engine needs a model".to_owned(),
-        }),
+pub(super) fn load(config: &Config) -> Result<Loaded, StartError> {
+    match config.engine.kind {
+        EngineKind::Fake => fake(config),
+        EngineKind::Cpu => whole(config, weights::cpu),
+        EngineKind::Reference => whole(config, weights::reference),
     }
+}
+
+/// Loads the model's files, pulling them first if they are absent, and refuses what is not as it was
+/// installed. The hashes are taken meanwhile: both read the same bytes, one of them from the page
+/// cache.
+fn whole(
+    config: &Config,
+    load: fn(&Config, &Path) -> Result<Loaded, StartError>,
+) -> Result<Loaded, StartError> {
+    let store = Store::new(&config.model.home);
+    let model = &config.model.model;
+    let path = ensure(&store, model, config.model.offline, &mut Progress::detect())?;
+    let (verified, loaded) = thread::scope(|scope| {
+        let verified = scope.spawn(|| verify(&store, model));
+        let loaded = load(config, &path);
+        (verified.join(), loaded)
+    });
+    // Damage explains a failed load better than the failure itself.
+    if let Some(verified) = verified.unwrap_or_else(|panic| resume_unwind(panic))? {
+        tracing::info!("verified {} bytes in {:.1?}", verified.bytes, verified.elapsed);
+    }
+    loaded
 }
 
 /// The settings of the actors.

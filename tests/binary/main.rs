@@ -9,6 +9,8 @@ mod determinism;
 #[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
+mod loading;
+#[cfg(test)]
 mod residency;
 #[cfg(test)]
 mod server;

@@ -1,6 +1,7 @@
 //! A docket process on a free port, and a client for it.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -77,17 +78,7 @@ impl Server {
 
     /// The same over `smollm2:135m`; `None`, with a line that says so, where that is not installed.
     pub(crate) fn smollm2(arguments: &[&str]) -> Option<Self> {
-        let installed = Command::new(env!("CARGO_BIN_EXE_docket")).arg("models").output();
-        let table = String::from_utf8_lossy(&installed.expect("it runs").stdout).into_owned();
-        let row = table.lines().find(|line| line.contains("smollm2:135m"));
-        if row.is_some_and(|row| row.contains("yes")) {
-            return Some(Self::start(&[&["smollm2:135m"], arguments].concat()));
-        }
-        let required = std::env::var_os("DOCKET_TEST_REQUIRE_MODEL").unwrap_or_default();
-        let required = required.to_string_lossy();
-        assert!(required.split(',').all(|name| name != "smollm2:135m"), "smollm2:135m is required");
-        say_skipped("no model smollm2:135m");
-        None
+        smollm2_folder().map(|_| Self::start(&[&["smollm2:135m"], arguments].concat()))
     }
 
     /// Address without a trailing slash.
@@ -113,8 +104,7 @@ impl Server {
 
     /// Sends SIGTERM.
     pub(crate) fn terminate(&self) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
+        terminate(&self.child);
     }
 
     /// Waits for the end of the process.
@@ -131,12 +121,34 @@ impl Drop for Server {
     }
 }
 
+/// The folder in which `smollm2:135m` is installed; `None`, with a line that says so, where it is not.
+pub(crate) fn smollm2_folder() -> Option<PathBuf> {
+    let installed = Command::new(env!("CARGO_BIN_EXE_docket")).arg("models").output();
+    let table = String::from_utf8_lossy(&installed.expect("it runs").stdout).into_owned();
+    let row = table.lines().find(|line| line.contains("smollm2:135m"));
+    if row.is_some_and(|row| row.contains("yes")) {
+        let home = table.lines().find_map(|line| line.strip_prefix("the models are in "));
+        return Some(Path::new(home.expect("a line with the folder")).join("models/smollm2-135m"));
+    }
+    let required = std::env::var_os("DOCKET_TEST_REQUIRE_MODEL").unwrap_or_default();
+    let required = required.to_string_lossy();
+    assert!(required.split(',').all(|name| name != "smollm2:135m"), "smollm2:135m is required");
+    say_skipped("no model smollm2:135m");
+    None
+}
+
 /// `RssAnon` and `VmSwap` of a process: memory that is its own and not a file's; 0 before it has any.
 fn private_kib(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let kib = |line: &str| line.split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok());
     let own = |line: &&str| line.starts_with("RssAnon:") || line.starts_with("VmSwap:");
     status.lines().filter(own).filter_map(kib).sum()
+}
+
+/// Sends SIGTERM to a process.
+pub(crate) fn terminate(child: &Child) {
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
 }
 
 /// A decision with one yes/no question, read in one order.

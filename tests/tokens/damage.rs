@@ -110,6 +110,135 @@ fn a_gguf_file_cut_off_anywhere_is_refused() {
     }
 }
 
+/// A file's bytes with 8 of them, in the directory entry of `tensor`, replaced by `number`; `back`
+/// bytes before the entry's end.
+fn with_number(bytes: &[u8], tensor: &str, back: usize, number: u64) -> Vec<u8> {
+    let name = [&(tensor.len() as u64).to_le_bytes()[..], tensor.as_bytes()].concat();
+    let start = bytes.windows(name.len()).position(|window| window == name).unwrap() + name.len();
+    let dimensions = u32::from_le_bytes(bytes[start..start + 4].try_into().unwrap());
+    let at = start + 4 + 8 * dimensions as usize + 4 + 8 - back;
+    let mut bytes = bytes.to_vec();
+    bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn tensors_that_overlap_or_leave_room_are_named() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("model.gguf");
+    let model = wide::wide(Architecture::Llama);
+    write(&path, &model.config, &model.tensors, GgmlDType::F16);
+    let whole = std::fs::read(&path).unwrap();
+    let tensor = "blk.1.attn_k.weight";
+    for (offset, part) in [
+        (0, "overlaps"),
+        (32, "overlaps"),
+        (1, "not a multiple of 32"),
+        (1 << 40, "cut off"),
+        (u64::MAX - 31, "cut off"),
+    ] {
+        std::fs::write(&path, with_number(&whole, tensor, 8, offset)).unwrap();
+        let message = message(&path);
+        assert!(message.contains(part) && message.contains("tensor "), "{offset}: {message}");
+    }
+    // Fewer rows leave a gap, and so does more at the end.
+    std::fs::write(&path, with_number(&whole, "token_embd.weight", 20, 288)).unwrap();
+    assert!(message(&path).contains("begins after a gap"), "{}", message(&path));
+    std::fs::write(&path, [whole.as_slice(), &[0; 64]].concat()).unwrap();
+    assert!(message(&path).contains("the last tensor"), "{}", message(&path));
+    std::fs::write(&path, whole).unwrap();
+    open(&path).unwrap();
+}
+
+#[test]
+fn a_tensor_in_two_shards_is_refused() {
+    let home = TempDir::new().unwrap();
+    let model = wide::wide(Architecture::Llama);
+    folder::write(home.path(), &model.config_json, &model.tensors, Dtype::F32, 2);
+    let shard = |number: usize| home.path().join(format!("model-{number:05}-of-00002.safetensors"));
+    std::fs::copy(shard(1), shard(2)).unwrap();
+    let message = message(home.path());
+    assert!(message.contains("00002.safetensors: tensor ") && message.contains("another file"));
+}
+
+#[test]
+fn metadata_that_is_listed_twice_is_refused() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("model.gguf");
+    let model = wide::wide(Architecture::Llama);
+    let mut entries = entries(&model);
+    entries.push(entries[3].clone());
+    write_raw(&path, &entries, &stored(&model.config, &model.tensors, GgmlDType::F16));
+    assert!(message(&path).contains(&format!("{} is listed twice", entries[3].0)));
+}
+
+#[test]
+fn a_vocabulary_beyond_the_embedding_is_refused() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("model.gguf");
+    let mut model = wide::wide(Architecture::Qwen2);
+    let name = "model.embed_tokens.weight";
+    let entries = entries(&model);
+    let fewer = model.tensors[name].rows(0..model.config.vocab - 1).unwrap();
+    model.tensors.insert(name.to_owned(), fewer);
+    write_raw(&path, &entries, &stored(&model.config, &model.tensors, GgmlDType::F16));
+    assert!(message(&path).contains("320 tokens, the embedding 319 rows"), "{}", message(&path));
+}
+
+#[test]
+fn weights_that_are_not_finite_are_refused_by_tensor() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("model.gguf");
+    let mut model = wide::wide(Architecture::Llama);
+    let name = "model.layers.1.self_attn.q_proj.weight";
+    for kind in [GgmlDType::F32, GgmlDType::BF16, GgmlDType::F16] {
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            model.tensors.get_mut(name).unwrap().values[70_000 / 2] = bad;
+            write(&path, &model.config, &model.tensors, kind);
+            let files = open(&path).unwrap();
+            let error = files.tensors.load(name).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("model.gguf"), "{error}");
+            assert!(files.tensors.load("model.norm.weight").is_ok());
+        }
+    }
+    folder::write(home.path(), &model.config_json, &model.tensors, Dtype::BF16, 1);
+    let error = open(home.path()).unwrap().tensors.load(name).unwrap_err().to_string();
+    assert!(error.contains(name) && error.contains("inf"), "{error}");
+}
+
+/// Puts a pipe in a file's place.
+fn pipe(path: &Path) {
+    // What is not there need not be removed.
+    let _ = std::fs::remove_file(path);
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+#[test]
+fn a_pipe_or_device_in_a_files_place_is_refused_and_never_opened() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("model.gguf");
+    pipe(&path);
+    assert!(message(&path).contains("a pipe; a regular file is wanted"), "{}", message(&path));
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+    assert!(message(&path).contains("a device"), "{}", message(&path));
+    let model = wide::wide(Architecture::Llama);
+    for name in [
+        "config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "chat_template.jinja",
+        "model.safetensors",
+        "model.safetensors.index.json",
+    ] {
+        let home = TempDir::new().unwrap();
+        folder::write(home.path(), &model.config_json, &model.tensors, Dtype::F32, 1);
+        pipe(&home.path().join(name));
+        let error = open(home.path()).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("a pipe"), "{error}");
+    }
+}
+
 #[test]
 fn folders_with_faults_name_the_file() {
     let model = wide::wide(Architecture::Llama);

@@ -10,6 +10,8 @@ mod boundary;
 #[cfg(test)]
 mod damage;
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod round_trip;
 #[cfg(test)]
 mod support;

@@ -101,6 +101,53 @@ fn a_tokenizer_json_gives_the_same_tokens_as_the_gguf_vocabulary() {
 }
 
 #[test]
+fn a_token_of_text_beyond_the_embedding_is_refused_and_a_control_token_is_not() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("tokenizer.json");
+    let vocabulary = byte_level("qwen2", VOCAB);
+    let mut root = tokenizer_json(&vocabulary);
+    let added = root["added_tokens"].as_array_mut().unwrap();
+    let mut control = added[0].clone();
+    control["content"] = "<image>".into();
+    control["id"] = (VOCAB + 4).into();
+    added.push(control);
+    let build = |root: &serde_json::Value| {
+        std::fs::write(&path, root.to_string()).unwrap();
+        ModelTokenizer::new(&path, &TokenizerSource::Json(path.clone()))
+    };
+    let tokenizer = build(&root).unwrap();
+    assert_eq!(tokenizer.vocab_size(), VOCAB + 5);
+    tokenizer.check_rows(&path, VOCAB).unwrap();
+    let error = tokenizer.check_rows(&path, VOCAB - 1).unwrap_err().to_string();
+    assert!(error.contains("the id 319, the embedding 319 rows"), "{error}");
+    root["model"]["vocab"]["far"] = (1 << 22).into();
+    assert!(build(&root).unwrap_err().to_string().contains("4194304 is not below 4194304"));
+}
+
+#[test]
+fn merges_that_the_tokenizers_crate_would_panic_over_are_refused() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("tokenizer.json");
+    let whole = tokenizer_json(&byte_level("qwen2", VOCAB));
+    let refusal = |key: &str, value: serde_json::Value| {
+        let mut root = whole.clone();
+        root["model"][key] = value;
+        std::fs::write(&path, root.to_string()).unwrap();
+        let source = TokenizerSource::Json(path.clone());
+        ModelTokenizer::new(&path, &source).unwrap_err().to_string()
+    };
+    let long = "[PAD300] [PAD301]";
+    for merges in [vec![long], vec!["h"], vec!["h e", "e zz"], vec!["h e l"]] {
+        let last = (*merges.last().unwrap()).to_owned();
+        let message = refusal("merges", merges.into());
+        assert!(message.contains(&last) && message.contains("tokenizer.json"), "{message}");
+    }
+    assert!(refusal("merges", serde_json::json!([["h", 1]])).contains("two tokens"));
+    let prefix = refusal("continuing_subword_prefix", "##".into());
+    assert!(prefix.contains("continuing_subword_prefix"), "{prefix}");
+}
+
+#[test]
 fn a_tokenizer_json_splits_pathological_texts_like_the_gguf_vocabulary() {
     let home = TempDir::new().unwrap();
     let path = home.path().join("tokenizer.json");

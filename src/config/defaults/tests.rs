@@ -81,6 +81,18 @@ fn a_queue_holds_at_least_one_request_of_the_largest_size() {
 }
 
 #[test]
+fn a_chunk_is_whole_pages() {
+    let mut config = config();
+    for (chunk, is_good) in [(0, false), (16, false), (64, true), (100, false), (8192, true)] {
+        config.scheduler.chunk_tokens = chunk;
+        config.scheduler.step_tokens = 8192;
+        let told = config.validate().err().map(|faults| faults.to_string());
+        let rule = format!("--chunk-tokens: {chunk} is not a multiple of 64 within 64 to 8192");
+        assert_eq!(told, (!is_good).then_some(rule));
+    }
+}
+
+#[test]
 fn small_grammars_are_read() {
     assert_eq!("auto".parse(), Ok(KvBytes::OfFreeMemory));
     assert_eq!("0".parse(), Ok(KvBytes::Exactly(0)));

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{Forward, Oracle, ReferenceEngine, adapters};
 use crate::engine::{EngineOptions, LoadError};
-use crate::files::FilesError;
+use crate::files::{FilesError, regular};
 
 /// Opens the folder's model.
 pub(super) fn open(path: &Path, options: &EngineOptions) -> Result<Oracle, LoadError> {
@@ -36,6 +36,7 @@ struct Settings {
 
 impl Settings {
     fn read(path: PathBuf) -> Result<Self, LoadError> {
+        regular(&path)?;
         let text = fs::read_to_string(&path)
             .map_err(|source| FilesError::Io { path: path.clone(), source })?;
         let values: Value = serde_json::from_str(&text).map_err(|error| format(&path, &error))?;
@@ -151,6 +152,7 @@ fn tensors(folder: &Path) -> Result<HashMap<String, Tensor>, LoadError> {
     paths.sort();
     let mut tensors = HashMap::new();
     for path in paths {
+        regular(&path)?;
         let shard = candle_core::safetensors::load(&path, &Device::Cpu);
         tensors.extend(shard.map_err(|error| format(&path, &error))?);
     }

@@ -10,7 +10,11 @@ use serde_json::Value;
 
 use super::super::fingerprint::Fingerprint;
 use super::super::map::FileMap;
-use super::super::{DecoderConfig, FilesError, HostTensor, TensorSource, check, rows_error};
+use super::super::{
+    DecoderConfig, FilesError, HostTensor, TensorSource, check, finite, regular_if_there,
+    rows_error,
+};
+use super::read_text;
 
 /// Most shards of a model.
 const SHARDS_MAX: usize = 1024;
@@ -125,10 +129,10 @@ fn supported<'a>(
 /// The files with weights: `model.safetensors`, or those that the index names.
 fn shard_paths(folder: &Path) -> Result<Vec<PathBuf>, FilesError> {
     let index = folder.join("model.safetensors.index.json");
-    if !index.is_file() {
+    if regular_if_there(&index)?.is_none() {
         return Ok(vec![folder.join("model.safetensors")]);
     }
-    let text = std::fs::read_to_string(&index).map_err(|error| FilesError::io(&index, error))?;
+    let text = read_text(&index)?;
     let root: Value = serde_json::from_str(&text)
         .map_err(|error| FilesError::format(&index, format!("not JSON: {error}")))?;
     let Some(map) = root["weight_map"].as_object() else {
@@ -165,7 +169,10 @@ fn list(
             FilesError::format(map.path(), message)
         })?;
         let entry = Entry { shard, range, shape: tensor.shape.clone(), width: Width::F32 };
-        found.insert(name.clone(), Listed { entry, dtype: tensor.dtype });
+        if found.insert(name.clone(), Listed { entry, dtype: tensor.dtype }).is_some() {
+            let message = format!("tensor {name} is in another file of the folder too");
+            return Err(FilesError::format(map.path(), message));
+        }
     }
     Ok(data)
 }
@@ -194,7 +201,9 @@ impl TensorSource for FolderTensors {
         let bytes = map.slice(first + rows.start * row_bytes..first + rows.end * row_bytes)?;
         let mut shape = entry.shape.clone();
         shape[0] = rows.len();
-        Ok(HostTensor { shape, values: widen(bytes, entry.width) })
+        let values = widen(bytes, entry.width);
+        finite(map.path(), name, &values)?;
+        Ok(HostTensor { shape, values })
     }
 }
 

@@ -4,6 +4,7 @@
 //! anything is allocated, because an alignment of zero must not panic, and because the faults must
 //! name the tensor and the byte. Source of the form: ggml's `docs/gguf.md`, versions 2 and 3.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -72,7 +73,9 @@ impl Header {
             let key = cursor.text("a metadata key")?;
             let kind = cursor.u32()?;
             let value = cursor.value(&key, kind)?;
-            metadata.insert(key, value);
+            if metadata.insert(key.clone(), value).is_some() {
+                return Err(cursor.fault(format!("metadata {key} is listed twice")));
+            }
         }
         let mut tensors = BTreeMap::new();
         for _ in 0..tensor_count {
@@ -86,7 +89,8 @@ impl Header {
         Ok(header)
     }
 
-    /// Makes offsets absolute and checks that each tensor lies inside the file.
+    /// Makes offsets absolute and checks that each tensor lies inside the file and that together
+    /// they fill it.
     fn place(&mut self, cursor: &Cursor<'_>) -> Result<(), FilesError> {
         let alignment = match self.metadata.get("general.alignment") {
             None => ALIGNMENT,
@@ -117,7 +121,33 @@ impl Header {
                 }
             }
         }
-        Ok(())
+        self.check_layout(cursor, alignment)
+    }
+
+    /// Refuses tensors that overlap or leave room between them, as llama.cpp does: an offset, type or
+    /// dimension is damaged then.
+    fn check_layout(&self, cursor: &Cursor<'_>, alignment: usize) -> Result<(), FilesError> {
+        let ends = |(name, entry): (_, &TensorEntry)| {
+            (entry.start, entry.start + entry.bytes().unwrap_or(0), name)
+        };
+        let mut places: Vec<(usize, usize, &String)> = self.tensors.iter().map(ends).collect();
+        places.sort_unstable();
+        let mut expected = self.data_start;
+        for (begin, end, name) in &places {
+            let fault = |what| format!("tensor {name} {what}: byte {begin} instead of {expected}");
+            match begin.cmp(&expected) {
+                Ordering::Less => return Err(cursor.fault(fault("overlaps the one before it"))),
+                Ordering::Greater => return Err(cursor.fault(fault("begins after a gap"))),
+                Ordering::Equal => expected = end.next_multiple_of(alignment),
+            }
+        }
+        let length = cursor.bytes.len();
+        match places.last() {
+            Some((_, end, name)) if length > expected => Err(cursor.fault(format!(
+                "the last tensor, {name}, ends at byte {end}, but the file has {length}"
+            ))),
+            _ => Ok(()),
+        }
     }
 }
 

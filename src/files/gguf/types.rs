@@ -85,7 +85,12 @@ impl TensorType {
         self.kind.type_size()
     }
 
-    /// Appends the values of whole blocks to `values`.
+    /// Bytes of as many whole blocks as are dequantised at a time.
+    pub(super) fn chunk_bytes(self) -> usize {
+        CHUNK_VALUES / self.block() * self.block_bytes()
+    }
+
+    /// Appends the values of whole blocks, at most [`TensorType::chunk_bytes`], to `values`.
     pub(super) fn dequantise(self, blocks: &[u8], values: &mut Vec<f32>) -> Result<(), String> {
         if self.kind == GgmlDType::F32 {
             values.extend(blocks.as_chunks().0.iter().map(|raw| f32::from_le_bytes(*raw)));
@@ -94,10 +99,7 @@ impl TensorType {
         } else if self.kind == GgmlDType::BF16 {
             values.extend(halves(blocks).map(|raw| bf16::from_bits(raw).to_f32()));
         } else {
-            let chunk_bytes = CHUNK_VALUES / self.block() * self.block_bytes();
-            for chunk in blocks.chunks(chunk_bytes) {
-                values.extend(self.decode(chunk).map_err(|error| error.to_string())?);
-            }
+            values.extend(self.decode(blocks).map_err(|error| error.to_string())?);
         }
         Ok(())
     }

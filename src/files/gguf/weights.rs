@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::super::map::FileMap;
-use super::super::{DecoderConfig, FilesError, HostTensor, TensorSource, check, rows_error};
+use super::super::{
+    DecoderConfig, FilesError, HostTensor, TensorSource, check, finite, rows_error,
+};
 use super::header::{Header, TensorEntry};
 use super::names::{Form, form, gguf_name, interleaved_row};
 
@@ -67,19 +69,34 @@ fn refuse_strangers(path: &Path, header: &Header, used: &[String]) -> Result<(),
     }
 }
 
-/// Dequantises `count` values of a tensor from value `first` on; both in whole blocks.
-pub(super) fn read_values(
-    map: &FileMap,
-    entry: &TensorEntry,
-    first: usize,
-    count: usize,
-    values: &mut Vec<f32>,
-) -> Result<(), FilesError> {
-    let (block, bytes) = (entry.kind.block(), entry.kind.block_bytes());
-    let start = entry.start + first / block * bytes;
-    let blocks = map.slice(start..start + count / block * bytes)?;
-    let decoded = entry.kind.dequantise(blocks, values);
-    decoded.map_err(|error| FilesError::format(map.path(), error))
+/// A tensor of a file.
+#[derive(Clone, Copy)]
+pub(super) struct Stored<'a> {
+    pub(super) map: &'a FileMap,
+    pub(super) name: &'a str,
+    pub(super) entry: &'a TensorEntry,
+}
+
+impl Stored<'_> {
+    /// Dequantises `count` values from value `first` on, both in whole blocks, and appends them.
+    pub(super) fn read(
+        self,
+        first: usize,
+        count: usize,
+        values: &mut Vec<f32>,
+    ) -> Result<(), FilesError> {
+        let kind = self.entry.kind;
+        let (block, bytes) = (kind.block(), kind.block_bytes());
+        let start = self.entry.start + first / block * bytes;
+        let blocks = self.map.slice(start..start + count / block * bytes)?;
+        for chunk in blocks.chunks(kind.chunk_bytes()) {
+            let before = values.len();
+            let decoded = kind.dequantise(chunk, values);
+            decoded.map_err(|error| FilesError::format(self.map.path(), error))?;
+            finite(self.map.path(), self.name, &values[before..])?;
+        }
+        Ok(())
+    }
 }
 
 impl TensorSource for GgufTensors {
@@ -100,26 +117,25 @@ impl TensorSource for GgufTensors {
             return Err(rows_error(self.map.path(), name, &rows));
         }
         let width: usize = entry.shape.iter().skip(1).product();
+        let stored = Stored { map: &self.map, name, entry };
         if !width.is_multiple_of(entry.kind.block()) {
             // A quantised vector: its rows are single values, so it is decoded as a whole.
             let mut values = Vec::with_capacity(total);
-            read_values(&self.map, entry, 0, total, &mut values)?;
+            stored.read(0, total, &mut values)?;
             let whole = HostTensor { shape: entry.shape.clone(), values };
-            let name = name.to_owned();
-            return whole
-                .rows(rows.clone())
-                .ok_or_else(|| rows_error(self.map.path(), &name, &rows));
+            let found = whole.rows(rows.clone());
+            return found.ok_or_else(|| rows_error(self.map.path(), name, &rows));
         }
         let mut values = Vec::with_capacity(rows.len() * width);
         match *form {
             Form::Interleaved { half } => {
                 for row in rows.clone() {
                     let first = interleaved_row(row, half) * width;
-                    read_values(&self.map, entry, first, width, &mut values)?;
+                    stored.read(first, width, &mut values)?;
                 }
             }
             Form::Plain | Form::PlusOne => {
-                read_values(&self.map, entry, rows.start * width, rows.len() * width, &mut values)?;
+                stored.read(rows.start * width, rows.len() * width, &mut values)?;
             }
         }
         if *form == Form::PlusOne {

@@ -121,7 +121,28 @@ impl ModelTokenizer {
     /// [`FilesError`] when the vocabulary is damaged or of a kind that is not supported; an unknown
     /// `tokenizer.ggml.pre` is refused by name, because any guess would change the tokens.
     pub fn open(files: &ModelFiles) -> Result<Self, FilesError> {
-        Self::new(&files.path, &files.tokenizer)
+        let tokenizer = Self::new(&files.path, &files.tokenizer)?;
+        tokenizer.check_rows(&files.path, files.config.vocab)?;
+        Ok(tokenizer)
+    }
+
+    /// Refuses a tokenizer by which text could become an id that the embedding has no row for. Control
+    /// tokens may lie beyond it: gemma 3 has one for images.
+    ///
+    /// # Errors
+    /// [`FilesError`] with the token and the number of rows; `path` is for its message.
+    pub fn check_rows(&self, path: &Path, rows: usize) -> Result<(), FilesError> {
+        let ids = u32::try_from(rows).unwrap_or(u32::MAX)..;
+        let beyond = ids.take(self.pieces.len().saturating_sub(rows)).find(|id| {
+            !self.pieces.get(*id).is_empty() && !self.controls.iter().any(|(_, known)| known == id)
+        });
+        match beyond {
+            None => Ok(()),
+            Some(id) => {
+                let message = format!("the tokenizer has the id {id}, the embedding {rows} rows");
+                Err(FilesError::format(path, message))
+            }
+        }
     }
 
     /// Builds a tokenizer; `path` is for errors.

@@ -10,7 +10,7 @@ use super::{AnyEngine, Loaded, StartError, context, facts, profile};
 use crate::config::{Config, ContextLimit, PrecisionChoice, Readout};
 use crate::engine::kernels::{Level, Precision};
 use crate::engine::{CpuEngine, EngineOptions, Packed, PackedFolder, ReferenceEngine};
-use crate::files::{self, Architecture, ModelFiles, PromptFiles};
+use crate::files::{self, DecoderConfig, ModelFiles, PromptFiles};
 use crate::models::catalogue;
 use crate::prompt::Prompter;
 use crate::prompt::layout;
@@ -23,7 +23,7 @@ pub(super) fn cpu(config: &Config, path: &Path) -> Result<Loaded, StartError> {
         files::open(path)?;
     tracing::info!("loading weights: {} layers", decoder.layers);
     let parts = PromptFiles { tokenizer, prompt, fingerprint };
-    let prompter = prompter(config, path, &parts, Some(decoder.architecture))?;
+    let prompter = prompter(config, path, &parts, Some(&decoder))?;
     let context_tokens = context(config, u32::try_from(decoder.context).unwrap_or(u32::MAX))?;
     let packed = packed(config, path)?;
     let options = EngineOptions { packed, ..options(config, Some(context_tokens)) };
@@ -65,7 +65,7 @@ pub(super) fn reference(config: &Config, path: &Path) -> Result<Loaded, StartErr
     };
     let options = options(config, wanted);
     let failed = |error: crate::engine::LoadError| StartError::Engine(error.to_string());
-    let (engine, parts, architecture) = if path.is_dir() {
+    let (engine, parts, decoder) = if path.is_dir() {
         let engine = ReferenceEngine::open_folder(path, &options).map_err(failed)?;
         (engine, files::open_prompt(path)?, None)
     } else {
@@ -74,9 +74,9 @@ pub(super) fn reference(config: &Config, path: &Path) -> Result<Loaded, StartErr
         let engine =
             ReferenceEngine::load(&decoder, Arc::from(tensors), &options).map_err(failed)?;
         let parts = PromptFiles { tokenizer, prompt, fingerprint };
-        (engine, parts, Some(decoder.architecture))
+        (engine, parts, Some(decoder))
     };
-    let prompter = prompter(config, path, &parts, architecture)?;
+    let prompter = prompter(config, path, &parts, decoder.as_ref())?;
     let context_tokens = context(config, engine.caps().context_tokens)?;
     let details = json!({ "engine": "reference", "precision": "f32" });
     Ok(loaded(config, AnyEngine::Reference(engine), prompter, &parts, (context_tokens, details)))
@@ -130,11 +130,15 @@ fn prompter(
     config: &Config,
     path: &Path,
     parts: &PromptFiles,
-    architecture: Option<Architecture>,
+    decoder: Option<&DecoderConfig>,
 ) -> Result<Prompter, StartError> {
     let name = config.model.model.served_name();
+    let architecture = decoder.map(|decoder| decoder.architecture);
     let profile = profile(config, layout::profile_for(&name, architecture))?;
     let tokenizer = ModelTokenizer::new(path, &parts.tokenizer)?;
+    if let Some(decoder) = decoder {
+        tokenizer.check_rows(path, decoder.vocab)?;
+    }
     Ok(Prompter::new(Arc::new(tokenizer), &parts.prompt, profile, &parts.fingerprint)?)
 }
 

@@ -18,6 +18,10 @@ pub(crate) struct WideModel {
 
 /// The model of one architecture; the same numbers on every call.
 pub(crate) fn wide(architecture: Architecture) -> WideModel {
+    model(config(architecture))
+}
+
+fn config(architecture: Architecture) -> DecoderConfig {
     let base = DecoderConfig {
         architecture,
         hidden: 256,
@@ -42,7 +46,7 @@ pub(crate) fn wide(architecture: Architecture) -> WideModel {
         sliding_window: None,
         sliding_pattern: 1,
     };
-    let config = match architecture {
+    match architecture {
         Architecture::Llama => base,
         Architecture::Qwen2 => DecoderConfig { qkv_bias: true, tied: true, ..base },
         Architecture::Qwen3 => DecoderConfig { qk_norm: true, tied: true, ..base },
@@ -62,7 +66,11 @@ pub(crate) fn wide(architecture: Architecture) -> WideModel {
             sliding_pattern: 6,
             ..base
         },
-    };
+    }
+}
+
+/// The model of a configuration; the same numbers on every call.
+pub(crate) fn model(config: DecoderConfig) -> WideModel {
     let tensors = shapes(&config)
         .into_iter()
         .enumerate()

@@ -5,6 +5,7 @@
 //! cut from a text).
 
 use std::collections::{BTreeMap, HashSet};
+use std::panic::catch_unwind;
 use std::path::Path;
 
 use serde_json::Value;
@@ -16,23 +17,25 @@ use super::{
     CONTROL, CONTROL_TEXTS, Encoder, ModelTokenizer, Token, USER_DEFINED, bytelevel, longest_first,
     sentencepiece,
 };
-use crate::files::FilesError;
+use crate::files::{FilesError, regular};
 
 /// Largest file that is read (gemma's has 33 MB).
 const BYTES_MAX: u64 = 256 << 20;
+/// Ids are below this; the largest vocabularies have a sixteenth of it. Tables by id are made before
+/// the embedding's rows are known.
+const IDS_MAX: u32 = 1 << 22;
 /// Characters that hardly any vocabulary has, encoded once at start: what a tokenizer does with
 /// unknown characters must be known then.
 const TRIAL: &str = "a \u{10FFFD}\u{0}\u{E000}\n";
 
 /// Reads a `tokenizer.json`.
 pub(super) fn open(path: &Path) -> Result<ModelTokenizer, FilesError> {
-    let io = |error| FilesError::io(path, error);
-    let size = std::fs::metadata(path).map_err(io)?.len();
+    let size = regular(path)?;
     if size > BYTES_MAX {
         let message = format!("{size} bytes; a tokenizer.json may have {BYTES_MAX}");
         return Err(FilesError::format(path, message));
     }
-    let text = std::fs::read_to_string(path).map_err(io)?;
+    let text = std::fs::read_to_string(path).map_err(|error| FilesError::io(path, error))?;
     build(&text).map_err(|message| FilesError::format(path, message))
 }
 
@@ -55,11 +58,11 @@ fn build(text: &str) -> Result<ModelTokenizer, String> {
         .map(|token| (token.text.to_owned(), token.id))
         .collect();
     remove_controls(&mut root, &controls)?;
+    check_merges(&root["model"])?;
     let changed = serde_json::to_vec(&root).map_err(|error| error.to_string())?;
-    let tokenizer = Tokenizer::from_bytes(changed).map_err(|error| error.to_string())?;
-    tokenizer
-        .encode_fast(TRIAL, false)
-        .map_err(|error| format!("the tokenizer cannot encode {TRIAL:?}: {error}"))?;
+    // The crate trusts a file in more places than are checked here.
+    let tokenizer = catch_unwind(|| tried(&changed))
+        .unwrap_or_else(|_| Err("the tokenizers crate panicked over it".to_owned()))?;
     Ok(ModelTokenizer {
         encoder: Encoder::Json(Box::new(tokenizer)),
         literals: Literals::default(),
@@ -67,6 +70,44 @@ fn build(text: &str) -> Result<ModelTokenizer, String> {
         pieces,
         shares: None,
     })
+}
+
+/// The crate's tokenizer, after it has encoded something.
+fn tried(text: &[u8]) -> Result<Tokenizer, String> {
+    let tokenizer = Tokenizer::from_bytes(text).map_err(|error| error.to_string())?;
+    tokenizer
+        .encode_fast(TRIAL, false)
+        .map_err(|error| format!("the tokenizer cannot encode {TRIAL:?}: {error}"))?;
+    Ok(tokenizer)
+}
+
+/// What the crate's builder relies on without looking: a merge makes a token of the vocabulary, and
+/// (no supported model has one) no prefix is to be cut from its second part.
+fn check_merges(model: &Value) -> Result<(), String> {
+    let prefix = &model["continuing_subword_prefix"];
+    if !prefix.is_null() && prefix != "" {
+        return Err("continuing_subword_prefix is not supported".to_owned());
+    }
+    let vocab = model["vocab"].as_object().ok_or("the tokenizer has no vocabulary")?;
+    for merge in model["merges"].as_array().into_iter().flatten() {
+        let parts = merge_parts(merge);
+        let is_known = |text: &str| vocab.contains_key(text);
+        if parts.len() != 2
+            || !parts.iter().all(|part| is_known(part))
+            || !is_known(&parts.concat())
+        {
+            return Err(format!("the merge {merge} is not of two tokens that make a third"));
+        }
+    }
+    Ok(())
+}
+
+/// A merge's parts: a line with a space between, or an array.
+fn merge_parts(merge: &Value) -> Vec<&str> {
+    match merge.as_str() {
+        Some(line) => line.splitn(2, ' ').collect(),
+        None => merge.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
+    }
 }
 
 /// Other models (unigram, word pieces) belong to none of the supported decoders.
@@ -83,8 +124,8 @@ fn require_bpe(root: &Value) -> Result<(), String> {
 fn entries(root: &Value) -> Result<BTreeMap<u32, (String, i32)>, String> {
     let id = |value: &Value| {
         let id = value.as_u64().and_then(|id| u32::try_from(id).ok());
-        id.filter(|id| *id < 1 << 24)
-            .ok_or_else(|| format!("the token id {value} is not believable"))
+        id.filter(|id| *id < IDS_MAX)
+            .ok_or_else(|| format!("the token id {value} is not below {IDS_MAX}"))
     };
     let mut entries = BTreeMap::new();
     for (text, value) in root["model"]["vocab"].as_object().into_iter().flatten() {
@@ -111,10 +152,7 @@ fn remove_controls(root: &mut Value, controls: &[(String, u32)]) -> Result<(), S
     };
     let keeps = |text: &str| !texts.contains(text);
     merges.retain(|merge| {
-        let parts: Vec<&str> = match merge.as_str() {
-            Some(line) => line.splitn(2, ' ').collect(),
-            None => merge.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
-        };
+        let parts = merge_parts(merge);
         keeps(&parts.concat()) && parts.iter().all(|part| keeps(part))
     });
     if let Some(vocab) = root["model"]["vocab"].as_object_mut() {
