@@ -14,8 +14,9 @@ use std::arch::x86_64::{
     _mm512_storeu_ps, _mm512_sub_epi32,
 };
 
+use super::super::product::{Piece, Run};
 use super::super::{Level, PANEL_COLUMNS, STRIP_ROWS};
-use super::panels::{BLOCK_BYTES, FACTORS, ROUNDER, VALUES};
+use super::panels::{BLOCK_BYTES, FACTORS, Int8Panels, ROUNDER, VALUES};
 use super::strips::{
     BLOCK_WORDS, Int8Strips, Quantised, SCALES, STRIP_WORDS, SUMS, lay_out, scales,
 };
@@ -27,27 +28,27 @@ const LANES: usize = 16;
 const VECTORS: usize = PANEL_COLUMNS / LANES;
 /// Rows of the highest tile.
 const TILE_ROWS: usize = STRIP_ROWS / 2;
+/// Strips of a group.
+const GROUP_STRIPS: usize = 32;
 
-/// Adds the product of `left` and one panel to `out`, `[rows, padded to strips][PANEL_COLUMNS]`.
-pub(super) fn multiply(level: Level, left: &Int8Strips, right: &[u8], out: &mut [f32]) {
+/// The product of `left` and a run of panels.
+pub(super) fn multiply(level: Level, left: &Int8Strips, right: &Int8Panels, run: Run<'_>) {
     assert!(level.has_int8_dot(), "{} has no 8-bit dot product", level.name());
     // SAFETY: `has_int8_dot` is only true where all features of the function were detected.
-    unsafe { multiply_detected(left, right, out) };
+    unsafe { multiply_detected(left, right, run) };
 }
 
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512vnni,avx2,fma")]
-fn multiply_detected(left: &Int8Strips, right: &[u8], out: &mut [f32]) {
-    let (right, _) = right.as_chunks::<BLOCK_BYTES>();
-    for (share, right) in right.chunks(SHARE_BLOCKS).enumerate() {
-        let first = share * SHARE_BLOCKS;
-        let (outs, _) = out.as_chunks_mut::<{ STRIP_ROWS * PANEL_COLUMNS }>();
-        for (strip, out) in outs.iter_mut().enumerate() {
-            let left_blocks = &left.strip(strip)[first..first + right.len()];
-            let rows = STRIP_ROWS.min(left.rows() - strip * STRIP_ROWS);
+fn multiply_detected(left: &Int8Strips, right: &Int8Panels, mut run: Run<'_>) {
+    let blocks = left.depth().div_ceil(BLOCK);
+    for (share, first) in (0..blocks).step_by(SHARE_BLOCKS).enumerate() {
+        let last = blocks.min(first + SHARE_BLOCKS);
+        run.pieces((left.rows(), GROUP_STRIPS), share, |Piece { strip, panel, rows, out }| {
             // The next strip's sums: a product is too large to stay in the cache between panels.
             prefetch(std::ptr::from_ref(out).wrapping_add(1));
-            multiply_strip(left_blocks, rows, right, out);
-        }
+            let right = &right.panel(panel).as_chunks::<BLOCK_BYTES>().0[first..last];
+            multiply_strip(&left.strip(strip)[first..last], rows, right, out);
+        });
     }
 }
 
