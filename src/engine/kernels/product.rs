@@ -1,8 +1,8 @@
 //! Matrix product: packed activations times packed weights.
 //!
 //! Threads share out runs of panels of columns. A run walks the depth in shares whose sums are kept as
-//! `f32` between shares, and each share strip by strip, all its panels at a strip: none of that
-//! changes the order in which an element is summed.
+//! `f32` between shares, and with each share some strips at a time, which all its panels take while
+//! they are in the cache: none of that changes the order in which an element is summed.
 
 #![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
 
@@ -23,11 +23,14 @@ use super::{Level, PANEL_COLUMNS, STRIP_ROWS};
 /// Depth that is walked before going to the next strip: a panel's share is 64 KiB, a strip's 24 KiB.
 const DEPTH_BLOCK: usize = 512;
 
-/// Panels of a run: they share each read of the left operand, and their shares of the depth stay in
-/// the second-level cache.
+/// Strips that each panel of a run takes in turn: their shares, 384 KiB, stay in the second-level
+/// cache from one panel to the next.
+const GROUP_STRIPS: usize = 16;
+
+/// The most panels of a run, which share each read of the left operand from memory.
 const RUN_PANELS: usize = 4;
 
-/// Bytes of a left operand that stays in the second-level cache from one panel to the next.
+/// Bytes of a left operand that stays in the second-level cache anyway: runs would gain nothing.
 const LEFT_CACHED: u64 = 256 << 10;
 
 /// `out = left x right + bias`, for rows of `left` and columns of `right`.
@@ -94,9 +97,13 @@ fn run_panels(left: &Operand, panels: usize) -> usize {
     if left.bytes() <= LEFT_CACHED {
         return 1;
     }
-    let threads = rayon::current_num_threads();
-    let longest = |run: &usize| panels.div_ceil(*run).div_ceil(threads) * run;
-    (1..=RUN_PANELS).rev().min_by_key(longest).unwrap_or(1)
+    longest_run(panels, rayon::current_num_threads())
+}
+
+/// The longest run with which no thread computes more panels than it must.
+fn longest_run(panels: usize, threads: usize) -> usize {
+    let most = |run: &usize| panels.div_ceil(*run).div_ceil(threads) * run;
+    (1..=RUN_PANELS).rev().min_by_key(most).unwrap_or(1)
 }
 
 /// Some panels of a product that follow each other.
@@ -150,13 +157,15 @@ impl<'a> Run<'a> {
     pub(super) fn panels(self, rows: usize) -> impl Iterator<Item = Run<'a>> {
         let size = rows.next_multiple_of(STRIP_ROWS) * PANEL_COLUMNS;
         let Self { first, bias, out } = self;
-        out.chunks_exact_mut(size).enumerate().map(move |(at, out)| {
-            Run { first: first + at, bias: bias.map(|bias| &bias[at * PANEL_COLUMNS..]), out }
+        out.chunks_exact_mut(size).enumerate().map(move |(at, out)| Run {
+            first: first + at,
+            bias: bias.map(|bias| &bias[at * PANEL_COLUMNS..]),
+            out,
         })
     }
 
-    /// Walks the pieces of a run of a product with `rows` rows, all panels of a strip first. Those
-    /// of the depth's first share start from the bias.
+    /// Walks the pieces of a run of a product with `rows` rows: strips in groups of so many, and all
+    /// panels with a group before the next. Those of the depth's first share start from the bias.
     #[inline(always)]
     pub(super) fn pieces(
         &mut self,
@@ -204,7 +213,7 @@ impl Job for RunJob<'_> {
         let Self { left, right, mut run } = self;
         for (share, first) in (0..left.depth()).step_by(DEPTH_BLOCK).enumerate() {
             let last = left.depth().min(first + DEPTH_BLOCK);
-            run.pieces((left.rows(), 1), share, |Piece { strip, panel, rows, out }| {
+            run.pieces((left.rows(), GROUP_STRIPS), share, |Piece { strip, panel, rows, out }| {
                 let values = &right.panel(panel)[first * PANEL_COLUMNS..last * PANEL_COLUMNS];
                 let right = Right { values, stride: PANEL_COLUMNS, first: 0 };
                 let left = PackedColumns(&left.strip(strip)[first * STRIP_ROWS..last * STRIP_ROWS]);
@@ -309,6 +318,45 @@ mod tests {
             Level::all().into_iter().filter(|level| level.name() != "portable").collect();
         for level in &fusing {
             assert_eq!(case.product(*level, &case.left), case.product(fusing[0], &case.left));
+        }
+    }
+
+    #[test]
+    fn an_element_does_not_depend_on_how_many_panels_are_in_its_run() {
+        // More strips than a group of any precision has, and several shares of the depth.
+        let (rows, depth, panels) = (400, 1100, 4);
+        let columns = panels * PANEL_COLUMNS;
+        let (values, bias) = (numbers(rows * depth, 1), numbers(columns, 3));
+        let panel_len = rows.next_multiple_of(STRIP_ROWS) * PANEL_COLUMNS;
+        for precision in [Precision::F32, Precision::Bf16, Precision::Int8] {
+            let (mut left, level) = (Operand::new(precision), Level::detect());
+            let mut right = Weights::zeros(precision, columns, depth);
+            right.pack(0, &numbers(columns * depth, 2));
+            left.fill(level, (rows, depth), |first, rows| {
+                rows.copy_from_slice(&values[first * depth..][..rows.len()]);
+            });
+            let product = |run: usize| {
+                let mut product = vec![f32::NAN; panels * panel_len];
+                for (at, out) in product.chunks_mut(run * panel_len).enumerate() {
+                    let first = at * run;
+                    let bias = Some(&bias[first * PANEL_COLUMNS..]);
+                    multiply_run(level, &left, &right, Run { first, bias, out });
+                }
+                let mut read = Vec::new();
+                product.chunks(panel_len).for_each(|p| read.extend(&p[..rows * PANEL_COLUMNS]));
+                read.into_iter().map(f32::to_bits).collect::<Vec<u32>>()
+            };
+            let single = product(1);
+            (2..=4).for_each(|run| assert!(product(run) == single, "{precision} runs of {run}"));
+        }
+    }
+
+    #[test]
+    fn runs_are_long_but_leave_no_thread_waiting() {
+        for (panels, threads, longest) in
+            [(18, 1, 3), (18, 2, 3), (30, 2, 3), (64, 2, 4), (18, 16, 2), (3, 4, 1), (280, 8, 1)]
+        {
+            assert_eq!(longest_run(panels, threads), longest, "{panels} on {threads}");
         }
     }
 }

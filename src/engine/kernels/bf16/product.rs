@@ -15,6 +15,10 @@ use super::{Bf16Panels, Bf16Strips};
 /// Pairs of depth that are walked before going to the next strip: a panel's share is 64 KiB.
 const DEPTH_PAIRS: usize = 512;
 
+/// Strips that each panel of a run takes in turn: their shares, 384 KiB, stay in the second-level
+/// cache from one panel to the next.
+const GROUP_STRIPS: usize = 16;
+
 /// A strip, or its later part: `[depth / 2][STRIP_ROWS]`.
 type StripWords<'a> = LeftWords<'a, 1, STRIP_ROWS>;
 
@@ -34,10 +38,11 @@ fn by_dot(dot: Dot, left: &Bf16Strips, right: &Bf16Panels, mut run: Run<'_>) {
     let depth = left.depth().div_ceil(2);
     for (share, first) in (0..depth).step_by(DEPTH_PAIRS).enumerate() {
         let last = depth.min(first + DEPTH_PAIRS);
-        run.pieces((left.rows(), 1), share, |Piece { strip, panel, rows, out }| {
+        run.pieces((left.rows(), GROUP_STRIPS), share, |Piece { strip, panel, rows, out }| {
             let values = &right.panel(panel)[first * 2 * PANEL_COLUMNS..last * 2 * PANEL_COLUMNS];
             let right = RightPairs { values, stride: PANEL_COLUMNS, first: 0 };
-            let left: StripWords<'_> = LeftWords(&left.strip(strip)[first * STRIP_ROWS..]);
+            let words = &left.strip(strip)[first * STRIP_ROWS..];
+            let left: StripWords<'_> = LeftWords { words, ahead: depth * STRIP_ROWS };
             let out = Out { values: out, stride: PANEL_COLUMNS, first: 0 };
             dot.accumulate(left, rows, right, out);
         });
@@ -61,12 +66,17 @@ impl Job for WideJob<'_> {
             let right = RightPairs { values, stride: PANEL_COLUMNS, first: 0 };
             for (share, pairs) in pieces(right.pairs()).enumerate() {
                 let right = right_piece.widen(right, pairs.clone());
-                run.pieces((left.rows(), 1), share, |Piece { strip, rows, out, .. }| {
-                    let strip: StripWords<'_> = LeftWords(left.strip(strip));
-                    let left = left_piece.widen(strip, rows, pairs.clone());
-                    let out = Out { values: out, stride: PANEL_COLUMNS, first: 0 };
-                    I::accumulate(&left, rows, right, out);
-                });
+                run.pieces(
+                    (left.rows(), usize::MAX),
+                    share,
+                    |Piece { strip, rows, out, .. }| {
+                        let strip: StripWords<'_> =
+                            LeftWords { words: left.strip(strip), ahead: 0 };
+                        let left = left_piece.widen(strip, rows, pairs.clone());
+                        let out = Out { values: out, stride: PANEL_COLUMNS, first: 0 };
+                        I::accumulate(&left, rows, right, out);
+                    },
+                );
             }
         }
     }

@@ -34,9 +34,13 @@ impl Job for RunJob<'_> {
             let blocks = right.panel(run.first).as_chunks::<BLOCK_BYTES>().0;
             for (index, bytes) in blocks.iter().enumerate() {
                 let block = Block::new(bytes);
-                run.pieces((left.rows(), 1), index, |Piece { strip, rows, out, .. }| {
-                    add::<I>(&left.strip(strip)[index], rows, &block, out);
-                });
+                run.pieces(
+                    (left.rows(), usize::MAX),
+                    index,
+                    |Piece { strip, rows, out, .. }| {
+                        add::<I>(&left.strip(strip)[index], rows, &block, out);
+                    },
+                );
             }
         }
     }
