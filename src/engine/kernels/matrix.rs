@@ -45,6 +45,11 @@ impl Strips {
         self.depth
     }
 
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> u64 {
+        size_of_val(self.values.as_slice()) as u64
+    }
+
     /// One strip: `[depth][STRIP_ROWS]`.
     pub(super) fn strip(&self, index: usize) -> &[f32] {
         let size = self.depth * STRIP_ROWS;
@@ -185,9 +190,12 @@ impl Product {
         }
     }
 
-    /// All panels in parallel: `[rows, padded][PANEL_COLUMNS]` each.
-    pub(super) fn par_panels(&mut self) -> impl IndexedParallelIterator<Item = &mut [f32]> {
-        self.values.par_chunks_exact_mut(self.rows_padded * PANEL_COLUMNS)
+    /// All panels in parallel, in runs of so many: `[panels][rows, padded][PANEL_COLUMNS]` each.
+    pub(super) fn par_runs(
+        &mut self,
+        panels: usize,
+    ) -> impl IndexedParallelIterator<Item = &mut [f32]> {
+        self.values.par_chunks_mut(panels * self.rows_padded * PANEL_COLUMNS)
     }
 }
 

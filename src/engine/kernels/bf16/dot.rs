@@ -52,7 +52,10 @@ impl Dot {
         let Out { values: sums, stride, first } = out;
         let pairs = right.pairs();
         assert!((1..=STRIP_ROWS).contains(&rows), "a tile of {rows} rows");
-        assert!(pairs > 0 && left.0.len() > (rows - 1) * ROW + (pairs - 1) * PAIR, "short rows");
+        assert!(
+            pairs > 0 && left.words.len() > (rows - 1) * ROW + (pairs - 1) * PAIR,
+            "short rows"
+        );
         assert!(right.first + PANEL_COLUMNS <= right.stride, "columns past the right operand");
         let end = (rows - 1) * stride + first + PANEL_COLUMNS;
         assert!(sums.len() >= end, "sums for fewer than {rows} rows");
@@ -62,10 +65,11 @@ impl Dot {
         {
             let Self(()) = self;
             let tile = x86::Tile {
-                left: left.0.as_ptr(),
+                left: left.words.as_ptr(),
                 right: right.values[2 * right.first..].as_ptr(),
                 right_step: 2 * right.stride,
                 pairs,
+                ahead: left.ahead,
                 out: sums[first..].as_mut_ptr(),
                 out_step: stride,
             };
@@ -137,9 +141,9 @@ pub(super) fn transposed(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
 mod x86 {
     use super::{BLOCK_KEYS, KEY_PAIRS};
     use std::arch::x86_64::{
-        __m128i, __m512, __m512bh, __m512i, _mm_unpackhi_epi32, _mm_unpackhi_epi64,
-        _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm512_cvtne2ps_pbh, _mm512_dpbf16_ps,
-        _mm512_loadu_epi16, _mm512_loadu_ps, _mm512_max_ps, _mm512_reduce_add_ps,
+        __m128i, __m512, __m512bh, __m512i, _MM_HINT_T1, _mm_prefetch, _mm_unpackhi_epi32,
+        _mm_unpackhi_epi64, _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm512_cvtne2ps_pbh,
+        _mm512_dpbf16_ps, _mm512_loadu_epi16, _mm512_loadu_ps, _mm512_max_ps, _mm512_reduce_add_ps,
         _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps,
         _mm512_storeu_ps,
     };
@@ -161,6 +165,8 @@ mod x86 {
         /// From one pair of the depth to the next.
         pub(super) right_step: usize,
         pub(super) pairs: usize,
+        /// As in `LeftWords`.
+        pub(super) ahead: usize,
         /// Sums of the first row.
         pub(super) out: *mut f32,
         /// From one row to the next.
@@ -228,6 +234,9 @@ mod x86 {
             let right_low = unsafe { load(right) };
             // SAFETY: as above.
             let right_high = unsafe { load(right.wrapping_add(2 * LANES)) };
+            let ahead = self.left.wrapping_add(pair * PAIR + self.ahead);
+            // SAFETY: a prefetch reads nothing that the program could see, and faults nowhere.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(ahead.cast()) };
             for (row, [low, high]) in sums.iter_mut().enumerate() {
                 // SAFETY: this row has a word for this pair.
                 let word = unsafe { self.left.wrapping_add(row * ROW + pair * PAIR).read() };
