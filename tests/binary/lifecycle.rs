@@ -113,6 +113,12 @@ fn loading_takes_little_more_memory_than_what_stays() {
 }
 
 #[test]
+fn a_catalogue_model_is_listed_with_its_release_date() {
+    let Some(server) = Server::smollm2(&[]) else { return };
+    assert_eq!(server.get("/v1/models")["models"][0]["release_date"], "2024-11-01");
+}
+
+#[test]
 fn case_30_a_deadline_holds_while_a_step_runs() {
     let server = Server::start(&["--engine", "fake", "--fake-fault", "hang@1"]);
     let mut body = decision("The parcel is late.", "Is it late?");
