@@ -104,12 +104,15 @@ fn case_51_a_state_beyond_the_context_is_refused_with_both_lengths() {
 
 #[test]
 fn loading_takes_little_more_memory_than_what_stays() {
-    let Some(server) = Server::smollm2(&[]) else { return };
-    assert_eq!(server.ask("The parcel is late.", "Is it late?").status, 200);
-    let (stays_kib, peak_kib) = server.private_kib();
-    println!("at the start at most {peak_kib} KiB, after an answer {stays_kib} KiB");
-    assert!(stays_kib > 400_000, "the weights of a 135 M model are there: {stays_kib} KiB");
-    assert!(peak_kib * 10 <= stays_kib * 13, "{peak_kib} KiB at the start, {stays_kib} KiB after");
+    for (precision, weights_kib) in [("f32", 500_000), ("bf16", 250_000), ("int8", 150_000)] {
+        let arguments = ["--precision", precision, "--packed-max", "0"];
+        let Some(server) = Server::smollm2(&arguments) else { return };
+        assert_eq!(server.ask("The parcel is late.", "Is it late?").status, 200);
+        let (stays_kib, peak_kib) = server.private_kib();
+        println!("{precision}: at the start at most {peak_kib} KiB, then {stays_kib} KiB");
+        assert!(stays_kib > weights_kib, "{precision} weights are there: {stays_kib} KiB");
+        assert!(peak_kib * 10 <= stays_kib * 13, "{precision}: {peak_kib} KiB, {stays_kib} KiB");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod files;
 mod invariance;
 #[cfg(test)]
 mod oracle;
+#[cfg(test)]
 mod packed;
 #[cfg(test)]
 mod real;
