@@ -45,11 +45,6 @@ impl Strips {
         self.depth
     }
 
-    /// Bytes held.
-    pub(super) fn bytes(&self) -> u64 {
-        size_of_val(self.values.as_slice()) as u64
-    }
-
     /// One strip: `[depth][STRIP_ROWS]`.
     pub(super) fn strip(&self, index: usize) -> &[f32] {
         let size = self.depth * STRIP_ROWS;

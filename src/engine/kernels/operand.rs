@@ -206,13 +206,4 @@ impl Operand {
             Self::Int8(strips) => strips.depth(),
         }
     }
-
-    /// Bytes held.
-    pub(super) fn bytes(&self) -> u64 {
-        match self {
-            Self::F32(strips) => strips.bytes(),
-            Self::Bf16(strips) => strips.bytes(),
-            Self::Int8(strips) => strips.bytes(),
-        }
-    }
 }

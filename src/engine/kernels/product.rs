@@ -30,8 +30,9 @@ const GROUP_STRIPS: usize = 16;
 /// The most panels of a run, which share each read of the left operand from memory.
 const RUN_PANELS: usize = 4;
 
-/// Bytes of a left operand that stays in the second-level cache anyway: runs would gain nothing.
-const LEFT_CACHED: u64 = 256 << 10;
+/// Rows from which there are runs: with fewer, a panel is read faster than it is multiplied only
+/// when it is read in one go.
+const RUN_ROWS: usize = 128;
 
 /// `out = left x right + bias`, for rows of `left` and columns of `right`.
 ///
@@ -94,7 +95,7 @@ pub fn multiply_gated(
 /// How many panels, of so many, one task takes: what keeps all threads busy to the end, and of that
 /// the most. It changes which thread computes an element and when, never how.
 fn run_panels(left: &Operand, panels: usize) -> usize {
-    if left.bytes() <= LEFT_CACHED {
+    if left.rows() < RUN_ROWS {
         return 1;
     }
     longest_run(panels, rayon::current_num_threads())
@@ -107,6 +108,7 @@ fn longest_run(panels: usize, threads: usize) -> usize {
 }
 
 /// Some panels of a product that follow each other.
+#[derive(Debug)]
 pub struct Run<'a> {
     /// The first panel of the weights.
     pub first: usize,
@@ -136,6 +138,8 @@ pub fn multiply_run(level: Level, left: &Operand, right: &Weights, run: Run<'_>)
 pub(super) struct Piece<'a> {
     /// The strip's number.
     pub(super) strip: usize,
+    /// Whether the next strip comes next.
+    pub(super) more: bool,
     /// The panel's number among all of the weights.
     pub(super) panel: usize,
     /// Rows that mean something.
@@ -183,7 +187,8 @@ impl<'a> Run<'a> {
                         start(self.bias.map(|bias| &bias[at * PANEL_COLUMNS..]), out);
                     }
                     let rows = STRIP_ROWS.min(rows - strip * STRIP_ROWS);
-                    add(Piece { strip, panel: self.first + at, rows, out });
+                    let more = strip + 1 < last;
+                    add(Piece { strip, more, panel: self.first + at, rows, out });
                 }
             }
         }
@@ -213,7 +218,8 @@ impl Job for RunJob<'_> {
         let Self { left, right, mut run } = self;
         for (share, first) in (0..left.depth()).step_by(DEPTH_BLOCK).enumerate() {
             let last = left.depth().min(first + DEPTH_BLOCK);
-            run.pieces((left.rows(), GROUP_STRIPS), share, |Piece { strip, panel, rows, out }| {
+            run.pieces((left.rows(), GROUP_STRIPS), share, |piece| {
+                let Piece { strip, panel, rows, out, .. } = piece;
                 let values = &right.panel(panel)[first * PANEL_COLUMNS..last * PANEL_COLUMNS];
                 let right = Right { values, stride: PANEL_COLUMNS, first: 0 };
                 let left = PackedColumns(&left.strip(strip)[first * STRIP_ROWS..last * STRIP_ROWS]);

@@ -139,13 +139,13 @@ pub(super) fn transposed(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{BLOCK_KEYS, KEY_PAIRS};
+    use super::{BLOCK_KEYS, KEY_PAIRS, STRIP_ROWS};
     use std::arch::x86_64::{
-        __m128i, __m512, __m512bh, __m512i, _MM_HINT_T1, _mm_prefetch, _mm_unpackhi_epi32,
-        _mm_unpackhi_epi64, _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm512_cvtne2ps_pbh,
-        _mm512_dpbf16_ps, _mm512_loadu_epi16, _mm512_loadu_ps, _mm512_max_ps, _mm512_reduce_add_ps,
-        _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps,
-        _mm512_storeu_ps,
+        __m128i, __m512, __m512bh, __m512i, _MM_HINT_T0, _MM_HINT_T1, _mm_prefetch,
+        _mm_unpackhi_epi32, _mm_unpackhi_epi64, _mm_unpacklo_epi32, _mm_unpacklo_epi64,
+        _mm512_cvtne2ps_pbh, _mm512_dpbf16_ps, _mm512_loadu_epi16, _mm512_loadu_ps, _mm512_max_ps,
+        _mm512_reduce_add_ps, _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_ps,
+        _mm512_setzero_ps, _mm512_storeu_ps,
     };
     use std::mem::transmute;
 
@@ -190,7 +190,23 @@ mod x86 {
                     }
                 };
             }
+            if self.ahead > 0 {
+                self.prefetch_sums();
+            }
             heights!(1 2 3 4 5 6 7 8 9 10 11 12);
+        }
+
+        /// Asks for the next strip's sums to be brought near: they may be anywhere.
+        #[inline]
+        fn prefetch_sums(self) {
+            for row in STRIP_ROWS..2 * STRIP_ROWS {
+                let out = self.out.wrapping_add(row * self.out_step);
+                for lane in [0, LANES] {
+                    // SAFETY: a prefetch reads nothing that the program could see, and faults
+                    // nowhere.
+                    unsafe { _mm_prefetch::<_MM_HINT_T0>(out.wrapping_add(lane).cast()) };
+                }
+            }
         }
 
         /// # Safety
@@ -235,8 +251,7 @@ mod x86 {
             // SAFETY: as above.
             let right_high = unsafe { load(right.wrapping_add(2 * LANES)) };
             let ahead = self.left.wrapping_add(pair * PAIR + self.ahead);
-            // SAFETY: a prefetch reads nothing that the program could see, and faults nowhere.
-            unsafe { _mm_prefetch::<_MM_HINT_T1>(ahead.cast()) };
+            _mm_prefetch::<_MM_HINT_T1>(ahead.cast());
             for (row, [low, high]) in sums.iter_mut().enumerate() {
                 // SAFETY: this row has a word for this pair.
                 let word = unsafe { self.left.wrapping_add(row * ROW + pair * PAIR).read() };

@@ -38,14 +38,20 @@ fn by_dot(dot: Dot, left: &Bf16Strips, right: &Bf16Panels, mut run: Run<'_>) {
     let depth = left.depth().div_ceil(2);
     for (share, first) in (0..depth).step_by(DEPTH_PAIRS).enumerate() {
         let last = depth.min(first + DEPTH_PAIRS);
-        run.pieces((left.rows(), GROUP_STRIPS), share, |Piece { strip, panel, rows, out }| {
-            let values = &right.panel(panel)[first * 2 * PANEL_COLUMNS..last * 2 * PANEL_COLUMNS];
-            let right = RightPairs { values, stride: PANEL_COLUMNS, first: 0 };
-            let words = &left.strip(strip)[first * STRIP_ROWS..];
-            let left: StripWords<'_> = LeftWords { words, ahead: depth * STRIP_ROWS };
-            let out = Out { values: out, stride: PANEL_COLUMNS, first: 0 };
-            dot.accumulate(left, rows, right, out);
-        });
+        run.pieces(
+            (left.rows(), GROUP_STRIPS),
+            share,
+            |Piece { strip, more, panel, rows, out }| {
+                let values =
+                    &right.panel(panel)[first * 2 * PANEL_COLUMNS..last * 2 * PANEL_COLUMNS];
+                let right = RightPairs { values, stride: PANEL_COLUMNS, first: 0 };
+                let words = &left.strip(strip)[first * STRIP_ROWS..];
+                let left: StripWords<'_> =
+                    LeftWords { words, ahead: if more { depth * STRIP_ROWS } else { 0 } };
+                let out = Out { values: out, stride: PANEL_COLUMNS, first: 0 };
+                dot.accumulate(left, rows, right, out);
+            },
+        );
     }
 }
 

@@ -51,11 +51,6 @@ impl Bf16Strips {
         self.depth
     }
 
-    /// Bytes held.
-    pub fn bytes(&self) -> u64 {
-        size_of_val(self.words.as_slice()) as u64
-    }
-
     /// One strip: `[depth / 2, rounded up][STRIP_ROWS]`.
     pub(super) fn strip(&self, index: usize) -> &[u32] {
         &self.words[index * self.strip_len()..(index + 1) * self.strip_len()]

@@ -21,7 +21,7 @@ const PIECE_PAIRS: usize = 64;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LeftWords<'a, const ROW: usize, const PAIR: usize> {
     pub(super) words: &'a [u32],
-    /// From a word to the one in its place in the tile after this one, which is brought near.
+    /// From a word to the one in its place in the tile after this one, which is brought near; or 0.
     pub(super) ahead: usize,
 }
 

@@ -44,14 +44,20 @@ fn multiply_detected(left: &Int8Strips, right: &Int8Panels, mut run: Run<'_>) {
     let blocks = left.depth().div_ceil(BLOCK);
     for (share, first) in (0..blocks).step_by(SHARE_BLOCKS).enumerate() {
         let last = blocks.min(first + SHARE_BLOCKS);
-        run.pieces((left.rows(), GROUP_STRIPS), share, |Piece { strip, panel, rows, out }| {
-            let right = &right.panel(panel).as_chunks::<BLOCK_BYTES>().0[first..last];
-            let left = left.strip(strip);
-            let ahead = left.as_ptr_range().end.wrapping_add(first);
-            // The next strip's sums: a product is too large to stay in the cache between shares.
-            prefetch(std::ptr::from_ref(out).wrapping_add(1));
-            multiply_strip((&left[first..last], ahead), rows, right, out);
-        });
+        run.pieces(
+            (left.rows(), GROUP_STRIPS),
+            share,
+            |Piece { strip, more, panel, rows, out }| {
+                let right = &right.panel(panel).as_chunks::<BLOCK_BYTES>().0[first..last];
+                let left = left.strip(strip);
+                let ahead = more.then(|| left.as_ptr_range().end.wrapping_add(first));
+                // The next strip's sums: a product is too large to stay in the cache between shares.
+                if more {
+                    prefetch(std::ptr::from_ref(out).wrapping_add(1));
+                }
+                multiply_strip((&left[first..last], ahead), rows, right, out);
+            },
+        );
     }
 }
 
@@ -61,7 +67,7 @@ fn multiply_detected(left: &Int8Strips, right: &Int8Panels, mut run: Run<'_>) {
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512vnni,avx2,fma")]
 #[inline]
 fn multiply_strip(
-    left: (&[[u32; STRIP_WORDS]], *const [u32; STRIP_WORDS]),
+    left: (&[[u32; STRIP_WORDS]], Option<*const [u32; STRIP_WORDS]>),
     rows: usize,
     right: &[[u8; BLOCK_BYTES]],
     out: &mut [f32; STRIP_ROWS * PANEL_COLUMNS],
@@ -83,7 +89,7 @@ fn multiply_strip(
 /// Adds the product of rows `first..first + R`: the arithmetic of an element is the same for all `R`.
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512vnni,avx2,fma")]
 fn tile<const R: usize>(
-    (left, ahead): (&[[u32; STRIP_WORDS]], *const [u32; STRIP_WORDS]),
+    (left, ahead): (&[[u32; STRIP_WORDS]], Option<*const [u32; STRIP_WORDS]>),
     first: usize,
     right: &[[u8; BLOCK_BYTES]],
     out: &mut [f32; STRIP_ROWS * PANEL_COLUMNS],
@@ -93,7 +99,9 @@ fn tile<const R: usize>(
     let mut totals: [[__m512; VECTORS]; R] =
         std::array::from_fn(|r| std::array::from_fn(|v| load_f32(&outs[r * VECTORS + v])));
     for (at, (left, right)) in left.iter().zip(right).enumerate() {
-        prefetch_half(ahead.wrapping_add(at), first > 0);
+        if let Some(ahead) = ahead {
+            prefetch_half(ahead.wrapping_add(at), first > 0);
+        }
         let (vectors, _) = right.as_chunks::<{ 4 * LANES }>();
         let sums = dots::<R>(left, first, vectors);
         let factors = |from: usize| -> [__m512; VECTORS] {
