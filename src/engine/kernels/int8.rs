@@ -21,8 +21,7 @@ mod vnni;
 pub use panels::{Int8Panels, Int8PartsError};
 pub use strips::{Int8Strips, fill};
 
-use super::Level;
-use super::product::Run;
+use super::{Level, PANEL_COLUMNS, STRIP_ROWS};
 
 /// Values of one block, along the depth of a row or of a column.
 pub const BLOCK: usize = 32;
@@ -30,17 +29,25 @@ pub const BLOCK: usize = 32;
 /// Blocks walked before going to the next strip: a panel's share stays in the first-level cache.
 const SHARE_BLOCKS: usize = 18;
 
-/// The product of `left` and a run of panels.
+/// Adds the product of `left` and one panel to `out`, `[rows, padded to strips][PANEL_COLUMNS]`.
 ///
 /// Where a row of `left` holds a value that is not finite, no element of that row comes out finite.
 /// Finite operands give no infinity short of the element's own magnitude, as long as weights are
 /// below 8e34 (a block of 32 is summed with activations of up to 127).
-pub fn multiply_run(level: Level, left: &Int8Strips, right: &Int8Panels, run: Run<'_>) {
+pub fn multiply_panel(
+    level: Level,
+    left: &Int8Strips,
+    right: &Int8Panels,
+    panel: usize,
+    out: &mut [f32],
+) {
     assert_eq!(left.depth(), right.depth(), "depths of a product differ");
-    run.check(left.rows());
+    let padded = left.rows().next_multiple_of(STRIP_ROWS);
+    assert_eq!(out.len(), padded * PANEL_COLUMNS, "{} rows take another product", left.rows());
+    let right = right.panel(panel);
     #[cfg(target_arch = "x86_64")]
     if level.has_int8_dot() {
-        return vnni::multiply(level, left, right, run);
+        return vnni::multiply(level, left, right, out);
     }
-    level.run(generic::RunJob { left, right, run });
+    level.run(generic::PanelJob { left, right, out });
 }

@@ -52,10 +52,7 @@ impl Dot {
         let Out { values: sums, stride, first } = out;
         let pairs = right.pairs();
         assert!((1..=STRIP_ROWS).contains(&rows), "a tile of {rows} rows");
-        assert!(
-            pairs > 0 && left.words.len() > (rows - 1) * ROW + (pairs - 1) * PAIR,
-            "short rows"
-        );
+        assert!(pairs > 0 && left.0.len() > (rows - 1) * ROW + (pairs - 1) * PAIR, "short rows");
         assert!(right.first + PANEL_COLUMNS <= right.stride, "columns past the right operand");
         let end = (rows - 1) * stride + first + PANEL_COLUMNS;
         assert!(sums.len() >= end, "sums for fewer than {rows} rows");
@@ -65,11 +62,10 @@ impl Dot {
         {
             let Self(()) = self;
             let tile = x86::Tile {
-                left: left.words.as_ptr(),
+                left: left.0.as_ptr(),
                 right: right.values[2 * right.first..].as_ptr(),
                 right_step: 2 * right.stride,
                 pairs,
-                ahead: left.ahead,
                 out: sums[first..].as_mut_ptr(),
                 out_step: stride,
             };
@@ -139,13 +135,13 @@ pub(super) fn transposed(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{BLOCK_KEYS, KEY_PAIRS, STRIP_ROWS};
+    use super::{BLOCK_KEYS, KEY_PAIRS};
     use std::arch::x86_64::{
-        __m128i, __m512, __m512bh, __m512i, _MM_HINT_T0, _MM_HINT_T1, _mm_prefetch,
-        _mm_unpackhi_epi32, _mm_unpackhi_epi64, _mm_unpacklo_epi32, _mm_unpacklo_epi64,
-        _mm512_cvtne2ps_pbh, _mm512_dpbf16_ps, _mm512_loadu_epi16, _mm512_loadu_ps, _mm512_max_ps,
-        _mm512_reduce_add_ps, _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_ps,
-        _mm512_setzero_ps, _mm512_storeu_ps,
+        __m128i, __m512, __m512bh, __m512i, _mm_unpackhi_epi32, _mm_unpackhi_epi64,
+        _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm512_cvtne2ps_pbh, _mm512_dpbf16_ps,
+        _mm512_loadu_epi16, _mm512_loadu_ps, _mm512_max_ps, _mm512_reduce_add_ps,
+        _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps,
+        _mm512_storeu_ps,
     };
     use std::mem::transmute;
 
@@ -165,8 +161,6 @@ mod x86 {
         /// From one pair of the depth to the next.
         pub(super) right_step: usize,
         pub(super) pairs: usize,
-        /// As in `LeftWords`.
-        pub(super) ahead: usize,
         /// Sums of the first row.
         pub(super) out: *mut f32,
         /// From one row to the next.
@@ -190,23 +184,7 @@ mod x86 {
                     }
                 };
             }
-            if self.ahead > 0 {
-                self.prefetch_sums();
-            }
             heights!(1 2 3 4 5 6 7 8 9 10 11 12);
-        }
-
-        /// Asks for the next strip's sums to be brought near: they may be anywhere.
-        #[inline]
-        fn prefetch_sums(self) {
-            for row in STRIP_ROWS..2 * STRIP_ROWS {
-                let out = self.out.wrapping_add(row * self.out_step);
-                for lane in [0, LANES] {
-                    // SAFETY: a prefetch reads nothing that the program could see, and faults
-                    // nowhere.
-                    unsafe { _mm_prefetch::<_MM_HINT_T0>(out.wrapping_add(lane).cast()) };
-                }
-            }
         }
 
         /// # Safety
@@ -250,8 +228,6 @@ mod x86 {
             let right_low = unsafe { load(right) };
             // SAFETY: as above.
             let right_high = unsafe { load(right.wrapping_add(2 * LANES)) };
-            let ahead = self.left.wrapping_add(pair * PAIR + self.ahead);
-            _mm_prefetch::<_MM_HINT_T1>(ahead.cast());
             for (row, [low, high]) in sums.iter_mut().enumerate() {
                 // SAFETY: this row has a word for this pair.
                 let word = unsafe { self.left.wrapping_add(row * ROW + pair * PAIR).read() };

@@ -6,17 +6,16 @@
 #![expect(unsafe_code, reason = "vector loads and stores, and calls into detected CPU features")]
 
 use std::arch::x86_64::{
-    __m128i, __m512, __m512i, _MM_HINT_T0, _MM_HINT_T1, _mm_prefetch, _mm_storeu_si128,
-    _mm512_abs_ps, _mm512_add_epi32, _mm512_add_ps, _mm512_castps_si512, _mm512_castsi512_ps,
+    __m128i, __m512, __m512i, _MM_HINT_T0, _mm_prefetch, _mm_storeu_si128, _mm512_abs_ps,
+    _mm512_add_epi32, _mm512_add_ps, _mm512_castps_si512, _mm512_castsi512_ps,
     _mm512_cvtepi32_epi8, _mm512_cvtepi32_ps, _mm512_dpbusd_epi32, _mm512_fmadd_ps,
     _mm512_loadu_ps, _mm512_loadu_si512, _mm512_max_epu32, _mm512_mul_ps, _mm512_reduce_add_epi32,
     _mm512_reduce_max_epu32, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_si512,
     _mm512_storeu_ps, _mm512_sub_epi32,
 };
 
-use super::super::product::{Piece, Run};
 use super::super::{Level, PANEL_COLUMNS, STRIP_ROWS};
-use super::panels::{BLOCK_BYTES, FACTORS, Int8Panels, ROUNDER, VALUES};
+use super::panels::{BLOCK_BYTES, FACTORS, ROUNDER, VALUES};
 use super::strips::{
     BLOCK_WORDS, Int8Strips, Quantised, SCALES, STRIP_WORDS, SUMS, lay_out, scales,
 };
@@ -28,46 +27,35 @@ const LANES: usize = 16;
 const VECTORS: usize = PANEL_COLUMNS / LANES;
 /// Rows of the highest tile.
 const TILE_ROWS: usize = STRIP_ROWS / 2;
-/// Strips that each panel of a run takes in turn: their shares, 270 KiB, stay in the second-level
-/// cache from one panel to the next.
-const GROUP_STRIPS: usize = 32;
 
-/// The product of `left` and a run of panels.
-pub(super) fn multiply(level: Level, left: &Int8Strips, right: &Int8Panels, run: Run<'_>) {
+/// Adds the product of `left` and one panel to `out`, `[rows, padded to strips][PANEL_COLUMNS]`.
+pub(super) fn multiply(level: Level, left: &Int8Strips, right: &[u8], out: &mut [f32]) {
     assert!(level.has_int8_dot(), "{} has no 8-bit dot product", level.name());
     // SAFETY: `has_int8_dot` is only true where all features of the function were detected.
-    unsafe { multiply_detected(left, right, run) };
+    unsafe { multiply_detected(left, right, out) };
 }
 
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512vnni,avx2,fma")]
-fn multiply_detected(left: &Int8Strips, right: &Int8Panels, mut run: Run<'_>) {
-    let blocks = left.depth().div_ceil(BLOCK);
-    for (share, first) in (0..blocks).step_by(SHARE_BLOCKS).enumerate() {
-        let last = blocks.min(first + SHARE_BLOCKS);
-        run.pieces(
-            (left.rows(), GROUP_STRIPS),
-            share,
-            |Piece { strip, more, panel, rows, out }| {
-                let right = &right.panel(panel).as_chunks::<BLOCK_BYTES>().0[first..last];
-                let left = left.strip(strip);
-                let ahead = more.then(|| left.as_ptr_range().end.wrapping_add(first));
-                // The next strip's sums: a product is too large to stay in the cache between shares.
-                if more {
-                    prefetch(std::ptr::from_ref(out).wrapping_add(1));
-                }
-                multiply_strip((&left[first..last], ahead), rows, right, out);
-            },
-        );
+fn multiply_detected(left: &Int8Strips, right: &[u8], out: &mut [f32]) {
+    let (right, _) = right.as_chunks::<BLOCK_BYTES>();
+    for (share, right) in right.chunks(SHARE_BLOCKS).enumerate() {
+        let first = share * SHARE_BLOCKS;
+        let (outs, _) = out.as_chunks_mut::<{ STRIP_ROWS * PANEL_COLUMNS }>();
+        for (strip, out) in outs.iter_mut().enumerate() {
+            let left_blocks = &left.strip(strip)[first..first + right.len()];
+            let rows = STRIP_ROWS.min(left.rows() - strip * STRIP_ROWS);
+            // The next strip's sums: a product is too large to stay in the cache between panels.
+            prefetch(std::ptr::from_ref(out).wrapping_add(1));
+            multiply_strip(left_blocks, rows, right, out);
+        }
     }
 }
 
 /// Covers a strip's rows with one tile, or two of about the same height.
-///
-/// * `left`: the strip's share, and where that of the next strip begins: it is brought near.
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512vnni,avx2,fma")]
 #[inline]
 fn multiply_strip(
-    left: (&[[u32; STRIP_WORDS]], Option<*const [u32; STRIP_WORDS]>),
+    left: &[[u32; STRIP_WORDS]],
     rows: usize,
     right: &[[u8; BLOCK_BYTES]],
     out: &mut [f32; STRIP_ROWS * PANEL_COLUMNS],
@@ -89,7 +77,7 @@ fn multiply_strip(
 /// Adds the product of rows `first..first + R`: the arithmetic of an element is the same for all `R`.
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512vnni,avx2,fma")]
 fn tile<const R: usize>(
-    (left, ahead): (&[[u32; STRIP_WORDS]], Option<*const [u32; STRIP_WORDS]>),
+    left: &[[u32; STRIP_WORDS]],
     first: usize,
     right: &[[u8; BLOCK_BYTES]],
     out: &mut [f32; STRIP_ROWS * PANEL_COLUMNS],
@@ -98,10 +86,7 @@ fn tile<const R: usize>(
     let outs = &mut out.as_chunks_mut::<LANES>().0[first * VECTORS..][..R * VECTORS];
     let mut totals: [[__m512; VECTORS]; R] =
         std::array::from_fn(|r| std::array::from_fn(|v| load_f32(&outs[r * VECTORS + v])));
-    for (at, (left, right)) in left.iter().zip(right).enumerate() {
-        if let Some(ahead) = ahead {
-            prefetch_half(ahead.wrapping_add(at), first > 0);
-        }
+    for (left, right) in left.iter().zip(right) {
         let (vectors, _) = right.as_chunks::<{ 4 * LANES }>();
         let sums = dots::<R>(left, first, vectors);
         let factors = |from: usize| -> [__m512; VECTORS] {
@@ -212,17 +197,5 @@ fn prefetch(values: *const [f32; STRIP_ROWS * PANEL_COLUMNS]) {
     for line in (0..size_of::<[f32; STRIP_ROWS * PANEL_COLUMNS]>()).step_by(4 * LANES) {
         // SAFETY: a prefetch reads nothing that the program could see, and faults nowhere.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(values.cast::<i8>().wrapping_add(line)) };
-    }
-}
-
-/// Asks for half of the lines of a strip's block to be brought into the second-level cache; they may
-/// be anywhere. The hardware would miss each strip's share anew, as it follows no address that far.
-#[inline]
-fn prefetch_half(block: *const [u32; STRIP_WORDS], second: bool) {
-    const HALF: usize = (size_of::<[u32; STRIP_WORDS]>() / 2).next_multiple_of(4 * LANES);
-    let from = if second { HALF } else { 0 };
-    for line in (from..from + HALF).step_by(4 * LANES) {
-        // SAFETY: a prefetch reads nothing that the program could see, and faults nowhere.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(block.cast::<i8>().wrapping_add(line)) };
     }
 }
