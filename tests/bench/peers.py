@@ -1,7 +1,7 @@
 """Side-by-side runs of docket's CPU engine against llama.cpp, built natively, on this machine.
 
 Run by a person, not by CI: figures need a machine of known kind and as quiet as can be. Make the
-environment once, outside the repository (a C++ compiler is needed; about 15 minutes of one core):
+environment once, outside the repository (a C++ compiler is needed; 7 minutes of one core):
 
     python3 -m venv ~/venv-peers && . ~/venv-peers/bin/activate
     pip install cmake ninja
@@ -30,7 +30,7 @@ import contextlib
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from peers import table
@@ -92,7 +92,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(commands, name, run, explained) -> argparse.ArgumentParser:  # noqa: ANN001
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    run: Callable[[argparse.Namespace], None],
+    explained: str,
+) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=explained)
     command.set_defaults(run=run)
     return command
@@ -126,7 +131,7 @@ def _measure(options: argparse.Namespace) -> None:
         for threads in options.threads:
             peer = _llama(options.model, form, threads, options.cache)
             rows += _measure_one(peer, options.work, options.runs)
-    _print_table([*table.SINGLE_HEAD, *rows])
+    _print_table([*table.head(table.SINGLE_COLUMNS), *rows])
 
 
 def _measure_one(peer: Peer, works: Sequence[Work], runs: int) -> list[str]:
@@ -151,7 +156,7 @@ def _versus(options: argparse.Namespace) -> None:
         a = _peer(options.a, options.model, threads, options)
         b = _peer(options.b, options.model, threads, options)
         rows += _pair(a, b, options.work, None, options)
-    _print_table([*table.PAIR_HEAD, *rows, "", table.explanation(options.runs)])
+    _print_table([*table.head(table.PAIR_COLUMNS), *rows, "", table.explanation(options.runs)])
 
 
 def _acceptance(options: argparse.Namespace) -> None:
@@ -161,7 +166,7 @@ def _acceptance(options: argparse.Namespace) -> None:
             a = _docket(pair.model, pair.precision, threads, options.docket)
             b = _llama(pair.model, pair.form, threads, options.cache)
             rows += _pair(a, b, pair.works, pair.goal, options)
-    _print_table([*table.PAIR_HEAD, *rows, "", table.explanation(options.runs)])
+    _print_table([*table.head(table.PAIR_COLUMNS), *rows, "", table.explanation(options.runs)])
 
 
 def _pair(

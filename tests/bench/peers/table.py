@@ -9,16 +9,16 @@ from .child import Answer
 from .interleave import Peer, Series
 from .work import Work
 
-SINGLE_HEAD = (
-    "| peer | model | format | threads | what | runs | per CPU second | per second | best settings |",
-    "|---|---|---|--:|---|--:|--:|--:|---|",
+SINGLE_COLUMNS = ("peer", "model", "format", "threads", "what", "runs", "per CPU s", "per s", "settings")
+PAIR_COLUMNS = (
+    *("model", "A", "B", "threads", "what", "A per CPU s", "B per CPU s"),
+    *("A/B, CPU time", "A/B, clock", "A/A'", "B/B'", "goal", "settings"),
 )
 
-PAIR_HEAD = (
-    "| model | A | B | threads | what | A per CPU second | B per CPU second | A/B by CPU time "
-    "| A/B by the clock | A/A' | B/B' | goal | settings of llama.cpp |",
-    "|---|---|---|--:|---|--:|--:|--:|--:|--:|--:|--:|---|",
-)
+
+def head(columns: Sequence[str]) -> list[str]:
+    """The first two lines of a table."""
+    return [_row(columns), _row(["---"] * len(columns))]
 
 
 def single_row(peer: Peer, work: Work, answers: Sequence[Answer]) -> str:
@@ -41,7 +41,7 @@ def pair_row(series: Series, goal: float | None) -> str:
         for ours, theirs in zip(times[one], times[other], strict=True)
     ]
     noise = [_spread(_ratios(times[side], times[side + "2"])) for side in ("a", "b")]
-    settings = next((_settings(times[side][0]) for side in ("b", "a") if times[side][0].settings), "")
+    settings = [f"{side}: {_settings(times[side][0])}" for side in ("a", "b") if times[side][0].settings]
     return _row(
         [
             series.a.model,
@@ -55,7 +55,7 @@ def pair_row(series: Series, goal: float | None) -> str:
             _spread(clock),
             *noise,
             f"{goal:.1f}" if goal else "",
-            settings,
+            "; ".join(settings),
         ]
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from .work import Prefill, Work
 
 RUNS = 3
 """Runs of each setting; the shortest CPU time counts, which other processes disturb least."""
+
+HOPELESS = 1.2
+"""A setting whose first run takes this many times the best is not run again."""
 
 
 class Tuner:
@@ -40,7 +44,7 @@ class Tuner:
             for value in choice["values"]:
                 settings = dataclasses.replace(best.settings, **{choice["name"]: value})
                 rival = self._runner(settings, work)
-                seconds = _seconds(rival)
+                seconds = _seconds(rival, best_seconds)
                 if seconds < best_seconds:
                     best, rival, best_seconds = rival, best, seconds
                 rival.close()
@@ -64,5 +68,8 @@ def _choices(work: Work) -> list[dict[str, Any]]:
     return [repack, flash, unified, {"name": "ubatch", "values": [256, 128]}]
 
 
-def _seconds(runner: Runner) -> float:
-    return min(runner.run().cpu_seconds for _ in range(RUNS))
+def _seconds(runner: Runner, best_seconds: float = math.inf) -> float:
+    first = runner.run().cpu_seconds
+    if first > best_seconds * HOPELESS:
+        return first
+    return min(first, *(runner.run().cpu_seconds for _ in range(RUNS - 1)))
