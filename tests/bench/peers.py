@@ -112,7 +112,10 @@ def _numbers(text: str) -> list[int]:
 
 
 def _works(text: str) -> list[Work]:
-    return [parse_work(part) for part in text.split(",")]
+    try:
+        return [parse_work(part) for part in text.split(",")]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _child(options: argparse.Namespace) -> None:
@@ -191,9 +194,11 @@ def _peer(side: str, model: str, threads: int, options: argparse.Namespace) -> P
 
 
 def _docket(model: str, precision: str, threads: int, command: str) -> Peer:
-    values = {"model": model_file(model), "precision": precision, "threads": threads}
-    words = tuple(word.format(**values) for word in shlex.split(command))
-    return Peer("docket", Path(model).stem, precision, threads, words)
+    words = shlex.split(command)
+    values = {"{model}": model_file(model), "{precision}": precision, "{threads}": threads}
+    for name, value in values.items():
+        words = [word.replace(name, str(value)) for word in words]
+    return Peer("docket", Path(model).stem, precision, threads, tuple(words))
 
 
 def _llama(model: str, form: str, threads: int, cache: Path) -> Peer:
