@@ -37,7 +37,7 @@ from peers import table
 from peers.acceptance import DECISIONS, LENGTHS, PAIRS
 from peers.child import Child, serve
 from peers.formats import FORMATS, SHIPPED, default_folder, file_in, model_file
-from peers.interleave import WARM_UPS, Peer, run_line, versus
+from peers.interleave import WARM_UPS, Peer, chosen, run_line, versus
 from peers.llama import versions
 from peers.machine import describe
 from peers.work import PeerError, Work, parse_work
@@ -139,12 +139,11 @@ def _measure(options: argparse.Namespace) -> None:
 
 def _measure_one(peer: Peer, works: Sequence[Work], runs: int) -> list[str]:
     rows = []
+    settings = chosen(peer, works)
     child = Child(f"{peer.name} {peer.form}", peer.command)
     try:
         for work in works:
-            for _ in range(WARM_UPS):
-                child.ask(work)
-            answers = [child.ask(work) for _ in range(runs)]
+            answers = [child.ask(work, settings[work]) for _ in range(WARM_UPS + runs)][WARM_UPS:]
             for number, answer in enumerate(answers):
                 print(json.dumps(run_line(peer, work, number, answer)), flush=True)
             rows.append(table.single_row(peer, work, answers))
@@ -204,7 +203,7 @@ def _docket(model: str, precision: str, threads: int, command: str) -> Peer:
 def _llama(model: str, form: str, threads: int, cache: Path) -> Peer:
     path = file_in(model_file(model), form, cache)
     words = (sys.executable, __file__, "child", "--model", str(path), "--threads", str(threads))
-    return Peer("llama.cpp", Path(model).stem, form, threads, words)
+    return Peer("llama.cpp", Path(model).stem, form, threads, words, chooses=True)
 
 
 def _print_table(lines: Sequence[str]) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Sequence
-from typing import TextIO
+from collections.abc import Iterator, Sequence
+from typing import Any, TextIO
 
 from .child import Answer, Child
 from .work import Work
@@ -31,6 +31,8 @@ class Peer:
     form: str
     threads: int
     command: tuple[str, ...]
+    chooses: bool = False
+    """Whether it has settings to choose from: then a first process does that and ends."""
 
 
 @dataclasses.dataclass
@@ -46,14 +48,14 @@ class Series:
 def versus(a: Peer, b: Peer, works: Sequence[Work], rounds: int, lines: TextIO | None) -> Iterator[Series]:
     """Runs a pair on each piece of work; every counted run also goes to `lines` as JSON."""
     peers = dict(zip(SIDES, (a, b, a, b), strict=True))
+    settings = {peer: chosen(peer, works) for peer in (a, b)}
     children: dict[str, Child] = {}
     try:
         for side, peer in peers.items():
             children[side] = Child(f"{peer.name} {peer.form} ({side})", peer.command)
         for work in works:
-            ask = _asks(children, work)
-            times = _rounds(ask, rounds)
-            series = Series(a, b, work, times)
+            wanted = {side: settings[peer].get(work) for side, peer in peers.items()}
+            series = Series(a, b, work, _rounds(children, work, wanted, rounds))
             if lines:
                 _record(series, peers, lines)
             yield series
@@ -62,21 +64,30 @@ def versus(a: Peer, b: Peer, works: Sequence[Work], rounds: int, lines: TextIO |
             child.close()
 
 
-def _asks(children: dict[str, Child], work: Work) -> Callable[[str], Answer]:
-    """Makes the work ready on all sides; a second process takes the settings which the first chose."""
-    settings = {}
+def chosen(peer: Peer, works: Sequence[Work]) -> dict[Work, dict[str, Any] | None]:
+    """The fastest settings for each piece of work, found in a process of its own.
+
+    A process that had tried several was once seen to run a tenth slower than a fresh one with the same.
+    """
+    if not peer.chooses:
+        return {}
+    child = Child(f"{peer.name} {peer.form}", peer.command)
+    try:
+        return {work: child.ask(work).settings for work in works}
+    finally:
+        child.close()
+
+
+def _rounds(
+    children: dict[str, Child], work: Work, wanted: dict[str, dict[str, Any] | None], rounds: int
+) -> dict[str, list[Answer]]:
     for side, child in children.items():
-        settings[side] = settings.get(side.removesuffix("2"))
         for _ in range(WARM_UPS):
-            settings[side] = child.ask(work, settings[side]).settings
-    return lambda side: children[side].ask(work, settings[side])
-
-
-def _rounds(ask: Callable[[str], Answer], rounds: int) -> dict[str, list[Answer]]:
+            child.ask(work, wanted[side])
     times: dict[str, list[Answer]] = {side: [] for side in SIDES}
     for each in range(rounds):
         for side in SIDES if each % 2 == 0 else reversed(SIDES):
-            times[side].append(ask(side))
+            times[side].append(children[side].ask(work, wanted[side]))
     return times
 
 
