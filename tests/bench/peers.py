@@ -51,6 +51,7 @@ DOCKET = (
 def main() -> int:
     """Runs one of the commands."""
     options = _parser().parse_args()
+    options.machine = describe()
     try:
         options.run(options)
     except PeerError as error:
@@ -134,7 +135,7 @@ def _measure(options: argparse.Namespace) -> None:
         for threads in options.threads:
             peer = _llama(options.model, form, threads, options.cache)
             rows += _measure_one(peer, options.work, options.runs)
-    _print_table([*table.head(table.SINGLE_COLUMNS), *rows])
+    _print_table(options, [*table.head(table.SINGLE_COLUMNS), *rows])
 
 
 def _measure_one(peer: Peer, works: Sequence[Work], runs: int) -> list[str]:
@@ -158,7 +159,7 @@ def _versus(options: argparse.Namespace) -> None:
         a = _peer(options.a, options.model, threads, options)
         b = _peer(options.b, options.model, threads, options)
         rows += _pair(a, b, options.work, None, options)
-    _print_table([*table.head(table.PAIR_COLUMNS), *rows, "", table.explanation(options.runs)])
+    _print_table(options, [*table.head(table.PAIR_COLUMNS), *rows, "", table.explanation(options.runs)])
 
 
 def _acceptance(options: argparse.Namespace) -> None:
@@ -168,7 +169,7 @@ def _acceptance(options: argparse.Namespace) -> None:
             a = _docket(pair.model, pair.precision, threads, options.docket)
             b = _llama(pair.model, pair.form, threads, options.cache)
             rows += _pair(a, b, pair.works, pair.goal, options)
-    _print_table([*table.head(table.PAIR_COLUMNS), *rows, "", table.explanation(options.runs)])
+    _print_table(options, [*table.head(table.PAIR_COLUMNS), *rows, "", table.explanation(options.runs)])
 
 
 def _pair(
@@ -206,8 +207,8 @@ def _llama(model: str, form: str, threads: int, cache: Path) -> Peer:
     return Peer("llama.cpp", Path(model).stem, form, threads, words, chooses=True)
 
 
-def _print_table(lines: Sequence[str]) -> None:
-    print("\n".join(["", *table.names(describe() | versions()), "", *lines]))
+def _print_table(options: argparse.Namespace, lines: Sequence[str]) -> None:
+    print("\n".join(["", *table.names(options.machine | versions()), "", *lines]))
 
 
 if __name__ == "__main__":

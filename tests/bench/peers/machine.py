@@ -18,7 +18,7 @@ def describe() -> dict[str, str]:
         "CPU": _processor(),
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "docket commit": _commit(),
-        "load (1, 5, 15 minutes)": ", ".join(f"{load:.1f}" for load in os.getloadavg()),
+        "load before (1, 5, 15 minutes)": ", ".join(f"{load:.1f}" for load in os.getloadavg()),
         "kernel": platform.release(),
         "python": platform.python_version(),
     }

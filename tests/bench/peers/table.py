@@ -12,7 +12,7 @@ from .work import Work
 SINGLE_COLUMNS = ("peer", "model", "format", "threads", "what", "runs", "per CPU s", "per s", "settings")
 PAIR_COLUMNS = (
     *("model", "A", "B", "threads", "what", "A per CPU s", "B per CPU s"),
-    *("A/B, CPU time", "A/B, clock", "A/A'", "B/B'", "goal", "settings"),
+    *("A/B, CPU time", "A/B, clock", "A/B, best runs", "A/A'", "B/B'", "goal", "settings"),
 )
 
 
@@ -40,6 +40,9 @@ def pair_row(series: Series, goal: float | None) -> str:
         for one, other in pairs
         for ours, theirs in zip(times[one], times[other], strict=True)
     ]
+    best = [
+        min(answer.seconds for answer in times[one] + times[two]) for one, two in zip(*pairs, strict=True)
+    ]
     noise = [_spread(_ratios(times[side], times[side + "2"])) for side in ("a", "b")]
     settings = [f"{side}: {_settings(times[side][0])}" for side in ("a", "b") if times[side][0].settings]
     return _row(
@@ -53,6 +56,7 @@ def pair_row(series: Series, goal: float | None) -> str:
             f"{rates[1]} {work.unit}",
             f"**{statistics.median(cpu):.2f}** ({_range(cpu)})",
             _spread(clock),
+            _figure(best[1] / best[0]),
             *noise,
             f"{goal:.1f}" if goal else "",
             "; ".join(settings),
@@ -65,8 +69,9 @@ def explanation(rounds: int) -> str:
     return (
         f"Medians of {rounds} interleaved rounds (A B A' B', then backwards), in brackets the 10th to the "
         "90th percentile. A ratio is taken within a round; above 1, A is faster. A' and B' are second "
-        "processes of the same peers: those ratios are noise. CPU time is of all threads, and counts a "
-        "thread of llama.cpp that waits for another by spinning."
+        "processes of the same peers: those ratios are noise. CPU time is of all threads; a thread of "
+        "llama.cpp waits for another by spinning, so with several threads and other work on the machine both "
+        "of its times say little: then compare the best runs (by the clock), or find a quiet hour."
     )
 
 
