@@ -106,7 +106,7 @@ pub struct ModelConfig {
 /// What runs the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EngineConfig {
-    /// Which engine. Default `cpu`.
+    /// Which engine. Default `auto`.
     pub kind: EngineKind,
     /// Threads of the forward pass. Default: the physical cores this process may use; 1 to 1,024.
     pub threads: u32,

@@ -45,6 +45,11 @@ pub enum DecideError {
     /// The request is understood, but the engine or model cannot do it.
     #[error("{0}")]
     Unsupported(String),
+    /// No question can be read from the served model at all: it is not causal, or its vocabulary has
+    /// no two labels of one token each. A dialect with a status for a model that does not support
+    /// decisions (501) gives that one.
+    #[error("the served model answers no questions: {0}")]
+    NoReadStrategy(String),
     /// The reads were refused or failed.
     #[error(transparent)]
     Read(#[from] actors::ReadError),

@@ -8,10 +8,12 @@ mod fingerprint;
 mod folder;
 mod gguf;
 mod map;
+mod nature;
 mod regular;
 
 pub use gguf::open_vocabulary;
 pub(crate) use map::FileMap;
+pub use nature::{FOREIGN_GGUF, Nature, nature};
 pub(crate) use regular::{regular, regular_if_there};
 
 use std::fmt;
@@ -32,6 +34,15 @@ pub fn open(path: &Path) -> Result<ModelFiles, FilesError> {
     if metadata.is_dir() { folder::open(path) } else { gguf::open(path) }
 }
 
+/// Refuses a GGUF file of any architecture of which one weight is infinite or no number, for readers
+/// that do not look. All of it is dequantised, a tensor a thread.
+///
+/// # Errors
+/// [`FilesError`], naming the file and the tensor.
+pub fn check_finite(path: &Path) -> Result<(), FilesError> {
+    gguf::check_finite(path)
+}
+
 /// SHA-256 of all bytes of a model's weights, in lower-case hex.
 ///
 /// # Errors
@@ -49,15 +60,17 @@ pub struct PromptFiles {
     pub prompt: PromptFacts,
     /// As [`ModelFiles::fingerprint`].
     pub fingerprint: String,
+    /// Rows of the embedding, where the files say.
+    pub rows: Option<usize>,
 }
 
-/// Opens what prompts need of a folder whose architecture only the reference engine may know. Its
-/// fingerprint covers `config.json` and the weight files' sizes.
+/// Opens what prompts need of a model whose architecture only the reference engine may know. A
+/// folder's fingerprint covers `config.json` and the weight files' sizes.
 ///
 /// # Errors
 /// [`FilesError`], naming the file and what is wrong with it.
-pub fn open_prompt(folder: &Path) -> Result<PromptFiles, FilesError> {
-    folder::open_prompt(folder)
+pub fn open_prompt(path: &Path) -> Result<PromptFiles, FilesError> {
+    if path.is_dir() { folder::open_prompt(path) } else { gguf::open_prompt(path) }
 }
 
 /// Architectures of the `cpu` engine. One decoder serves all; [`DecoderConfig`] has the differences.
@@ -202,7 +215,7 @@ fn rows_error(path: &Path, name: &str, rows: &Range<usize>) -> FilesError {
 }
 
 /// Refuses values of which one is infinite or no number: every answer would be too.
-fn finite(path: &Path, name: &str, values: &[f32]) -> Result<(), FilesError> {
+pub(crate) fn finite(path: &Path, name: &str, values: &[f32]) -> Result<(), FilesError> {
     // Without an early end, so that it compiles to a few instructions for many values.
     if values.iter().fold(true, |all, value| all & value.is_finite()) {
         return Ok(());
@@ -238,6 +251,9 @@ pub struct GgufVocabulary {
     pub merges: Vec<String>,
     /// `add_space_prefix`.
     pub add_space_prefix: bool,
+    /// Whether control tokens swallow the white space behind them, as phi 3's do. No key says so:
+    /// llama.cpp goes by `general.name`.
+    pub controls_strip: bool,
 }
 
 /// What else a model's files say about its prompts.

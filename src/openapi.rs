@@ -204,7 +204,7 @@ fn failure(status: u16) -> Value {
         413 => ("The body is too large", "Failure"),
         414 => ("The URI is too long", "Failure"),
         415 => ("The body's type or encoding is not supported", "Failure"),
-        422 => ("The body is faulty; every fault is listed", "Invalid"),
+        422 => ("Every fault of the body, or that the model answers no questions", "Invalid"),
         429 => ("Too much waits; come back after Retry-After", "Failure"),
         431 => ("There are too many headers", "Failure"),
         503 => ("Not now; come back", "Failure"),

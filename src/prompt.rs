@@ -55,7 +55,7 @@ pub enum PromptError {
         message: String,
     },
     /// Too few labels are single tokens where the answer begins.
-    #[error("only {found} labels are one token after {tail:?}, at least 2 are needed")]
+    #[error("{found} of the labels tried are one token after {tail:?}, at least 2 are needed")]
     Labels {
         /// How many are.
         found: usize,

@@ -3,6 +3,7 @@
 mod model;
 pub mod serving;
 pub mod signal;
+mod unreadable;
 
 use std::future::Future;
 use std::pin::pin;
@@ -23,8 +24,9 @@ use crate::http::{ApiKeyError, AuthConfig, HttpConfig};
 use crate::models::PullError;
 use crate::prompt::PromptError;
 use crate::service::Service;
-use model::Loaded;
+use model::{Loaded, Opened};
 use serving::Serving;
+use unreadable::Unreadable;
 
 /// Target of the line that says where the server listens. People and scripts wait for it, so the
 /// binary writes it whatever the log level.
@@ -106,56 +108,72 @@ pub async fn serve(config: &Config, shutdown: impl Future<Output = ()>) -> Resul
         source,
     };
     let listener = TcpListener::bind(address).await.map_err(listen)?;
+    let local = listener.local_addr().map_err(listen)?;
+    let listening = || tracing::info!(target: LISTENING, "listening on http://{local}");
     let mut shutdown = pin!(shutdown);
-    let loaded = tokio::select! {
+    let opened = tokio::select! {
         biased;
         () = &mut shutdown => {
             tracing::info!("stopped before the model was loaded");
             return Ok(());
         }
-        loaded = load(config) => loaded?,
+        opened = load(config) => opened?,
     };
-    let serving = Arc::new(assemble(config, loaded, metrics).await?);
-    let router = crate::http::router(Arc::clone(&serving) as Arc<dyn Service>, http(config)?);
-    let local = listener.local_addr().map_err(listen)?;
-    tracing::info!(target: LISTENING, "listening on http://{local}");
-    stop_in_order(config, listener, router, &serving, shutdown).await;
+    match opened {
+        Opened::Readable(loaded) => {
+            let serving = Arc::new(assemble(config, *loaded, metrics).await?);
+            let service = Arc::clone(&serving) as Arc<dyn Service>;
+            let router = crate::http::router(service, http(config)?);
+            listening();
+            let stop = async {
+                shutdown.await;
+                drain(config, &serving).await;
+            };
+            answer_until(config, listener, router, stop).await;
+        }
+        Opened::Unreadable { facts, why } => {
+            tokio::spawn(upkeep(metrics.clone()));
+            let service = Arc::new(Unreadable::new(facts, why, metrics));
+            let router = crate::http::router(service, http(config)?);
+            listening();
+            answer_until(config, listener, router, shutdown).await;
+        }
+    }
     Ok(())
 }
 
-/// Runs the server loop until `shutdown`, then drains: no new decision is taken while admitted ones
-/// end, within the drain timeout; what is still open then is refused; only then are the connections
-/// closed. Until then clients and probes get answers, not a closed port.
-async fn stop_in_order(
+/// Takes no new decision while admitted ones end, within the drain timeout; what is still open then
+/// is refused. Until this is over clients and probes get answers, not a closed port.
+async fn drain(config: &Config, serving: &Serving) {
+    tracing::info!("stopping: no new decisions, finishing what was admitted");
+    let drain = serving.decider().actors().drain();
+    let limit = config.http.drain_timeout + DRAIN_SLACK;
+    if let Ok(report) = tokio::time::timeout(limit, drain).await {
+        tracing::info!(
+            "drained in {:.1?}: {} reads answered, {} refused",
+            report.elapsed,
+            report.finished,
+            report.failed
+        );
+    } else {
+        tracing::warn!("the time to finish is over, and a step still runs");
+    }
+    serving.decider().close();
+}
+
+/// Runs the server loop until `stop` is done, then closes the connections.
+async fn answer_until(
     config: &Config,
     listener: TcpListener,
     router: axum::Router,
-    serving: &Arc<Serving>,
-    shutdown: impl Future<Output = ()>,
+    stop: impl Future<Output = ()>,
 ) {
     let limits = ServeConfig {
         connections_max: config.http.connections_max as usize,
         grace: LAST_RESPONSES,
         ..ServeConfig::default()
     };
-    let drained = async {
-        shutdown.await;
-        tracing::info!("stopping: no new decisions, finishing what was admitted");
-        let drain = serving.decider().actors().drain();
-        let limit = config.http.drain_timeout + DRAIN_SLACK;
-        if let Ok(report) = tokio::time::timeout(limit, drain).await {
-            tracing::info!(
-                "drained in {:.1?}: {} reads answered, {} refused",
-                report.elapsed,
-                report.finished,
-                report.failed
-            );
-        } else {
-            tracing::warn!("the time to finish is over, and a step still runs");
-        }
-        serving.decider().close();
-    };
-    let cut = crate::http::serve::serve(listener, router, limits, drained).await;
+    let cut = crate::http::serve::serve(listener, router, limits, stop).await;
     if cut > 0 {
         tracing::warn!("{cut} connections were cut, their requests had not ended in time");
     }
@@ -163,8 +181,8 @@ async fn stop_in_order(
 }
 
 /// Loads on a thread of its own, which nobody waits for when a signal comes meanwhile.
-async fn load(config: &Config) -> Result<Loaded, StartError> {
-    let (done, loaded) = oneshot::channel();
+async fn load(config: &Config) -> Result<Opened, StartError> {
+    let (done, opened) = oneshot::channel();
     let config = config.clone();
     let work = move || {
         // The receiver is gone only when the process is ending.
@@ -173,7 +191,7 @@ async fn load(config: &Config) -> Result<Loaded, StartError> {
     let thread = std::thread::Builder::new().name("load".to_owned()).spawn(work);
     thread.map_err(|error| StartError::System(error.to_string()))?;
     let lost = |_| StartError::Engine("the loading thread panicked".to_owned());
-    loaded.await.map_err(lost)?
+    opened.await.map_err(lost)?
 }
 
 /// Starts the actors over the engine and joins everything that a decision needs.

@@ -119,7 +119,8 @@ struct DecisionArgs {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "The engine")]
 struct EngineArgs {
-    /// What runs the model: cpu, reference (slow, for comparison) or fake (no model) [default: cpu]
+    /// What runs the model: cpu, reference (slow, also other architectures), fake (no model), or auto:
+    /// cpu where it has the architecture, else reference [default: auto]
     #[arg(long, env = "DOCKET_ENGINE", value_enum, hide_possible_values = true)]
     engine: Option<EngineKind>,
 

@@ -44,9 +44,11 @@ pub enum ContextLimit {
 /// What runs the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EngineKind {
+    /// `cpu` for the architectures that it has, `reference` for others.
+    Auto,
     /// Our own forward pass.
     Cpu,
-    /// The model of candle-transformers, without sharing: slow, for comparison.
+    /// The model of candle-transformers, without sharing: slow.
     Reference,
     /// No model at all: answers from a hash, for tests.
     Fake,

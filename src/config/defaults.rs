@@ -38,7 +38,7 @@ impl Default for DecisionConfig {
 impl Default for EngineConfig {
     fn default() -> Self {
         Self {
-            kind: EngineKind::Cpu,
+            kind: EngineKind::Auto,
             threads: threads_of_machine(),
             precision: PrecisionChoice::Auto,
             packed_bytes_max: 8 << 30,

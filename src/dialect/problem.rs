@@ -157,6 +157,11 @@ fn of_decision(error: &DecideError) -> Refusal {
     match error {
         DecideError::Invalid(problems) => invalid(problems),
         DecideError::Unsupported(_) => usage(400, "unsupported", &error.to_string()),
+        DecideError::NoReadStrategy(_) => {
+            let code = "unsupported_capability";
+            let problem = Problem { path: Vec::new(), code, message: error.to_string() };
+            Refusal { reason: code, ..invalid(&[problem]) }
+        }
         DecideError::Read(error) => of_read(error),
         DecideError::Internal { .. } => internal(500, "internal", "internal error"),
     }
@@ -305,6 +310,19 @@ mod tests {
                 "type": "too_long",
             }])
         );
+    }
+
+    #[test]
+    fn a_model_that_nothing_can_be_read_from_is_422_unsupported_capability() {
+        let fault = DecideError::NoReadStrategy("bert is not causal".to_owned());
+        let refusal = systemone(&Fault::from(fault.clone()));
+        assert_eq!(refusal.reason, "unsupported_capability");
+        let (status, body, retry_after) = shape(fault);
+        assert_eq!((status, retry_after), (422, None));
+        assert_eq!(body["detail"][0]["type"], "unsupported_capability");
+        assert_eq!(body["detail"][0]["loc"], json!(["body"]));
+        let message = body["detail"][0]["msg"].as_str().unwrap();
+        assert!(message.contains("bert is not causal"), "{message}");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod adapters;
 mod folder;
+mod quantised;
 mod weights;
 
 use std::path::Path;
@@ -79,6 +80,25 @@ impl ReferenceEngine {
     /// [`LoadError`] naming the file or the `model_type`.
     pub fn open_folder(path: &Path, options: &EngineOptions) -> Result<Self, LoadError> {
         Self::start(folder::open(path, options)?, options)
+    }
+
+    /// Opens a GGUF file of an architecture in [`crate::files::FOREIGN_GGUF`], on whose blocks
+    /// candle's model computes as they are.
+    ///
+    /// # Errors
+    /// [`LoadError`] naming the file and the setting or tensor that candle's model does not do.
+    pub fn open_gguf(path: &Path, options: &EngineOptions) -> Result<Self, LoadError> {
+        Self::start(quantised::open(path, options)?, options)
+    }
+
+    /// Longest prompt of a model that [`ReferenceEngine::open_folder`] or
+    /// [`ReferenceEngine::open_gguf`] opens, by its settings: no weight is read.
+    ///
+    /// # Errors
+    /// [`LoadError`] naming the file and the setting.
+    pub fn context_tokens(path: &Path) -> Result<u32, LoadError> {
+        let context = if path.is_dir() { folder::context(path) } else { quantised::context(path) };
+        context.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX))
     }
 
     /// Values of `model_type` in `config.json` that [`ReferenceEngine::open_folder`] knows.

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use self::weights::FolderTensors;
 use super::fingerprint::Fingerprint;
+use super::nature::{self, Nature};
 use super::{
     FilesError, ModelFiles, PromptFacts, PromptFiles, TokenizerSource, check, regular,
     regular_if_there,
@@ -41,17 +42,27 @@ pub(super) fn open(folder: &Path) -> Result<ModelFiles, FilesError> {
     })
 }
 
+/// Who can read the folder's model.
+pub(super) fn nature(folder: &Path) -> Result<Nature, FilesError> {
+    let config = read_json(&folder.join("config.json"))?;
+    let causal = config["is_causal"].as_bool().unwrap_or(true);
+    Ok(nature::of_folder(config["model_type"].as_str().unwrap_or_default(), causal))
+}
+
 /// Opens what prompts need, whatever the architecture.
 pub(super) fn open_prompt(folder: &Path) -> Result<PromptFiles, FilesError> {
     let tokenizer = tokenizer_file(folder)?;
     let mut fingerprint = Fingerprint::default();
-    fingerprint.add(read_text(&folder.join("config.json"))?.as_bytes());
+    let config_path = folder.join("config.json");
+    let config_text = read_text(&config_path)?;
+    fingerprint.add(config_text.as_bytes());
+    let config = parse_json(&config_path, &config_text)?;
     let io = |error| FilesError::io(folder, error);
     let mut sizes = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(io)? {
         let entry = entry.map_err(io)?;
         if entry.path().extension().is_some_and(|extension| extension == "safetensors") {
-            sizes.push((entry.file_name(), entry.metadata().map_err(io)?.len()));
+            sizes.push((entry.file_name(), regular(&entry.path())?));
         }
     }
     sizes.sort();
@@ -63,6 +74,7 @@ pub(super) fn open_prompt(folder: &Path) -> Result<PromptFiles, FilesError> {
         prompt: prompt_facts(folder, &tokenizer)?,
         tokenizer: TokenizerSource::Json(tokenizer),
         fingerprint: fingerprint.finish(),
+        rows: config["vocab_size"].as_u64().and_then(|rows| usize::try_from(rows).ok()),
     })
 }
 
@@ -88,8 +100,11 @@ fn read_json(path: &Path) -> Result<Value, FilesError> {
     if regular_if_there(path)?.is_none() {
         return Ok(Value::Null);
     }
-    let text = read_text(path)?;
-    serde_json::from_str(&text)
+    parse_json(path, &read_text(path)?)
+}
+
+fn parse_json(path: &Path, text: &str) -> Result<Value, FilesError> {
+    serde_json::from_str(text)
         .map_err(|error| FilesError::format(path, format!("not JSON: {error}")))
 }
 

@@ -8,14 +8,21 @@ mod weights;
 
 use std::path::Path;
 
+use rayon::prelude::*;
+
 use self::config::Metadata;
 use self::header::{Header, Value};
 use self::weights::{GgufTensors, Stored};
 use super::fingerprint::Fingerprint;
 use super::map::FileMap;
+use super::nature::{self, Nature};
 use super::{
-    DecoderConfig, FilesError, GgufVocabulary, ModelFiles, PromptFacts, TokenizerSource, check,
+    DecoderConfig, FilesError, GgufVocabulary, ModelFiles, PromptFacts, PromptFiles,
+    TokenizerSource, check,
 };
+
+/// llama.cpp's name of the embedding.
+const EMBEDDING: &str = "token_embd.weight";
 
 /// llama.cpp's tensor with one rope factor per frequency.
 const ROPE_FACTORS: &str = "rope_freqs.weight";
@@ -31,11 +38,7 @@ pub(super) fn open(path: &Path) -> Result<ModelFiles, FilesError> {
     let header = Header::read(path, map.bytes())?;
     let config = read_config(&map, &header)?;
     let vocabulary = read_vocabulary(path, &header)?;
-    if vocabulary.tokens.len() > config.vocab {
-        let (tokens, rows) = (vocabulary.tokens.len(), config.vocab);
-        let message = format!("the vocabulary has {tokens} tokens, the embedding {rows} rows");
-        return Err(FilesError::format(path, message));
-    }
+    check_vocabulary(path, &vocabulary, config.vocab)?;
     let prompt = prompt_facts(&header, &vocabulary);
     let mut fingerprint = Fingerprint::default();
     fingerprint.add_file(map.bytes(), header.data_start);
@@ -48,6 +51,55 @@ pub(super) fn open(path: &Path) -> Result<ModelFiles, FilesError> {
         tensors: Box::new(tensors),
         fingerprint: fingerprint.finish(),
     })
+}
+
+/// Who can read the file's model.
+pub(super) fn nature(path: &Path) -> Result<Nature, FilesError> {
+    let map = FileMap::open(path)?;
+    let header = Header::read(path, map.bytes())?;
+    let name = config::architecture_name(path, &header)?;
+    let causal = header.metadata.get(&format!("{name}.attention.causal"));
+    Ok(nature::of_gguf(name, causal != Some(&Value::Bool(false))))
+}
+
+/// Opens what prompts need, whatever the architecture.
+pub(super) fn open_prompt(path: &Path) -> Result<PromptFiles, FilesError> {
+    let map = FileMap::open(path)?;
+    let header = Header::read(path, map.bytes())?;
+    let vocabulary = read_vocabulary(path, &header)?;
+    let rows = header.tensors.get(EMBEDDING).and_then(|entry| entry.shape.first().copied());
+    if let Some(rows) = rows {
+        check_vocabulary(path, &vocabulary, rows)?;
+    }
+    let mut fingerprint = Fingerprint::default();
+    fingerprint.add_file(map.bytes(), header.data_start);
+    Ok(PromptFiles {
+        prompt: prompt_facts(&header, &vocabulary),
+        tokenizer: TokenizerSource::Gguf(Box::new(vocabulary)),
+        fingerprint: fingerprint.finish(),
+        rows,
+    })
+}
+
+/// Refuses weights that are not finite, whatever the architecture.
+pub(super) fn check_finite(path: &Path) -> Result<(), FilesError> {
+    let map = &FileMap::open(path)?;
+    let header = Header::read(path, map.bytes())?;
+    header.tensors.par_iter().try_for_each(|(name, entry)| Stored { map, name, entry }.check())
+}
+
+/// A token beyond the embedding would have no row there.
+fn check_vocabulary(
+    path: &Path,
+    vocabulary: &GgufVocabulary,
+    rows: usize,
+) -> Result<(), FilesError> {
+    let tokens = vocabulary.tokens.len();
+    if tokens <= rows {
+        return Ok(());
+    }
+    let message = format!("the vocabulary has {tokens} tokens, the embedding {rows} rows");
+    Err(FilesError::format(path, message))
 }
 
 /// Reads only the vocabulary of a GGUF file, which may be a file without any tensor.
@@ -105,6 +157,7 @@ fn read_vocabulary(path: &Path, header: &Header) -> Result<GgufVocabulary, Files
             Some(Value::Bool(add)) => *add,
             _ => model == "llama",
         },
+        controls_strip: controls_strip(header),
         tokens: tokens.clone(),
     };
     let (types, scores) = (vocabulary.types.len(), vocabulary.scores.len());
@@ -113,6 +166,11 @@ fn read_vocabulary(path: &Path, header: &Header) -> Result<GgufVocabulary, Files
         return Err(FilesError::format(path, message));
     }
     Ok(vocabulary)
+}
+
+fn controls_strip(header: &Header) -> bool {
+    let name = text(header.metadata.get("general.name")).unwrap_or_default().to_lowercase();
+    ["phi-3", "phi3"].iter().any(|part| name.contains(part))
 }
 
 fn text(value: Option<&Value>) -> Option<String> {

@@ -20,6 +20,9 @@ pub fn pieces<'a>(tokenizer: &dyn TextTokenizer, text: &'a str) -> Vec<Piece<'a>
         push_text(&mut found, &rest[..at]);
         found.push(Piece::Control(id));
         rest = &rest[at + control.len()..];
+        if tokenizer.strips_after(id) {
+            rest = rest.trim_ascii_start();
+        }
     }
     push_text(&mut found, rest);
     found

@@ -24,6 +24,12 @@ pub trait TextTokenizer: Send + Sync + fmt::Debug {
     /// All control tokens (`<|im_start|>`, ...) with their ids, longest text first.
     fn controls(&self) -> &[(String, u32)];
 
+    /// Whether white space behind this control token in a template is part of it.
+    fn strips_after(&self, control: u32) -> bool {
+        let _ = control;
+        false
+    }
+
     /// The bytes that these tokens stand for; control tokens give their text.
     fn decode(&self, ids: &[u32]) -> Vec<u8>;
 

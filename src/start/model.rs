@@ -3,7 +3,6 @@
 mod weights;
 
 use std::panic::resume_unwind;
-use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -28,6 +27,19 @@ use crate::prompt::tokens::bytes::ByteTokenizer;
 const KV_SHARE: u64 = 4;
 /// Bytes for keys and values where free memory cannot be read.
 const KV_BYTES_FALLBACK: u64 = 1 << 30;
+
+/// What a model's files turned out to be.
+pub(super) enum Opened {
+    /// A model that questions can be read from.
+    Readable(Box<Loaded>),
+    /// One that none can be read from.
+    Unreadable {
+        /// What it is all the same.
+        facts: ModelFacts,
+        /// What it lacks.
+        why: String,
+    },
+}
 
 /// A model, ready to be put behind the actors.
 pub(super) struct Loaded {
@@ -63,34 +75,30 @@ pub(super) fn check(config: &Config) -> Result<(), StartError> {
 }
 
 /// Loads what `config` asks for.
-pub(super) fn load(config: &Config) -> Result<Loaded, StartError> {
+pub(super) fn load(config: &Config) -> Result<Opened, StartError> {
     match config.engine.kind {
-        EngineKind::Fake => fake(config),
-        EngineKind::Cpu => whole(config, weights::cpu),
-        EngineKind::Reference => whole(config, weights::reference),
+        EngineKind::Fake => Ok(Opened::Readable(Box::new(fake(config)?))),
+        EngineKind::Auto | EngineKind::Cpu | EngineKind::Reference => whole(config),
     }
 }
 
 /// Loads the model's files, pulling them first if they are absent, and refuses what is not as it was
 /// installed. The hashes are taken meanwhile: both read the same bytes, one of them from the page
 /// cache.
-fn whole(
-    config: &Config,
-    load: fn(&Config, &Path) -> Result<Loaded, StartError>,
-) -> Result<Loaded, StartError> {
+fn whole(config: &Config) -> Result<Opened, StartError> {
     let store = Store::new(&config.model.home);
     let model = &config.model.model;
     let path = ensure(&store, model, config.model.offline, &mut Progress::detect())?;
-    let (verified, loaded) = thread::scope(|scope| {
+    let (verified, opened) = thread::scope(|scope| {
         let verified = scope.spawn(|| verify(&store, model));
-        let loaded = load(config, &path);
-        (verified.join(), loaded)
+        let opened = weights::open(config, &path);
+        (verified.join(), opened)
     });
     // Damage explains a failed load better than the failure itself.
     if let Some(verified) = verified.unwrap_or_else(|panic| resume_unwind(panic))? {
         tracing::info!("verified {} bytes in {:.1?}", verified.bytes, verified.elapsed);
     }
-    loaded
+    opened
 }
 
 /// The settings of the actors.

@@ -199,16 +199,11 @@ impl Service for Serving {
     }
 
     fn models(&self) -> Vec<ModelEntry> {
-        let entry = |name: &String| ModelEntry {
-            name: name.clone(),
-            description: self.facts.description.clone(),
-            release_date: self.facts.release_date.clone(),
-        };
-        self.facts.served_names.iter().map(entry).collect()
+        entries(&self.facts)
     }
 
     fn served_name(&self) -> &str {
-        self.facts.served_names.first().map_or("docket", String::as_str)
+        first_name(&self.facts)
     }
 
     fn health(&self) -> Health {
@@ -262,6 +257,21 @@ impl Service for Serving {
         let snapshot = self.decider.actors().snapshot();
         self.metrics.render() + &aliases(&snapshot)
     }
+}
+
+/// The model under each of its names.
+pub(super) fn entries(facts: &ModelFacts) -> Vec<ModelEntry> {
+    let entry = |name: &String| ModelEntry {
+        name: name.clone(),
+        description: facts.description.clone(),
+        release_date: facts.release_date.clone(),
+    };
+    facts.served_names.iter().map(entry).collect()
+}
+
+/// The name that responses give.
+pub(super) fn first_name(facts: &ModelFacts) -> &str {
+    facts.served_names.first().map_or("docket", String::as_str)
 }
 
 /// The gauges under the names by which routers and dashboards of the field know them.

@@ -14,3 +14,14 @@ mod loading;
 mod residency;
 #[cfg(test)]
 mod server;
+#[cfg(test)]
+mod strategies;
+#[cfg(test)]
+#[path = "../golden/writers"]
+#[expect(dead_code, reason = "the golden tests write more")]
+mod writers {
+    pub(crate) mod foreign;
+    pub(crate) mod gguf;
+    pub(crate) mod vocabulary;
+    pub(crate) mod wide;
+}

@@ -28,6 +28,12 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
+    /// A response header.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
     /// A response header as a number.
     pub(crate) fn number(&self, name: &str) -> u64 {
         let found = self.headers.iter().find(|(key, _)| key == name);

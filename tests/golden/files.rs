@@ -30,7 +30,7 @@ const ARCHITECTURES: [(Architecture, &str); 4] = [
     (Architecture::Gemma3, "gemma3"),
 ];
 
-fn prompts() -> Vec<Vec<u32>> {
+pub(crate) fn prompts() -> Vec<Vec<u32>> {
     [(11, 5), (12, 40), (13, 150)].map(|(seed, count)| Seeded(seed).tokens(count)).to_vec()
 }
 
@@ -80,7 +80,7 @@ fn plain(architecture: Architecture) -> WideModel {
     model
 }
 
-fn assert_close(found: &[Vec<f32>], expected: &[Vec<f64>], limit: f64, what: &str) {
+pub(crate) fn assert_close(found: &[Vec<f32>], expected: &[Vec<f64>], limit: f64, what: &str) {
     for (found, expected) in found.iter().zip(expected) {
         for (found, expected) in found.iter().zip(expected) {
             let difference = (f64::from(*found) - expected).abs();

@@ -9,6 +9,8 @@ mod faults;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod foreign;
+#[cfg(test)]
 mod invariance;
 #[cfg(test)]
 mod oracle;

@@ -63,6 +63,30 @@ fn the_reference_engine_reads_chunks_and_suffix_as_one_prompt() {
 }
 
 #[test]
+fn a_folders_weights_that_are_not_finite_or_there_twice_are_refused_by_tensor() {
+    let mut model = tiny::qwen2();
+    let name = "model.layers.0.mlp.up_proj.weight";
+    let folder = tempfile::tempdir().unwrap();
+    let told = || ReferenceEngine::open_folder(folder.path(), &options(1)).unwrap_err().to_string();
+    write_folder(folder.path(), &model);
+    assert!(ReferenceEngine::open_folder(folder.path(), &options(1)).is_ok());
+    let weights = folder.path().join("model.safetensors");
+    let copy = folder.path().join("model-copy.safetensors");
+    std::fs::copy(&weights, &copy).unwrap();
+    assert!(told().contains("is in another file"), "{}", told());
+    std::fs::remove_file(copy).unwrap();
+    model.tensors.get_mut(name).unwrap().values[7] = f32::NAN;
+    write_folder(folder.path(), &model);
+    assert!(told().contains(&format!("tensor {name} is damaged")), "{}", told());
+    let narrow = candle_core::safetensors::load(&weights, &Device::Cpu).unwrap();
+    let narrow = narrow
+        .into_iter()
+        .map(|(name, tensor)| (name, tensor.to_dtype(candle_core::DType::BF16).unwrap()));
+    candle_core::safetensors::save(&narrow.collect::<HashMap<_, _>>(), &weights).unwrap();
+    assert!(told().contains(&format!("tensor {name} is damaged")), "{}", told());
+}
+
+#[test]
 fn scales_that_candle_fixes_are_put_into_the_weights() {
     for (mut model, scaled) in
         [(tiny::qwen2(), 1.0), (tiny::qwen3(), 1.0), (tiny::gemma3(10), 1.01)]

@@ -5,6 +5,7 @@
 //! and writer do not share a mistake.
 
 pub(crate) mod folder;
+pub(crate) mod foreign;
 pub(crate) mod gguf;
 pub(crate) mod vocabulary;
 pub(crate) mod wide;

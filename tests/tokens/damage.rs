@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use candle_core::quantized::GgmlDType;
 use candle_core::quantized::gguf_file::Value;
-use docket::files::{Architecture, FilesError, open};
+use docket::files::{Architecture, FilesError, nature, open, open_prompt};
 use proptest::prelude::*;
 use safetensors::Dtype;
 use tempfile::TempDir;
@@ -222,6 +222,8 @@ fn a_pipe_or_device_in_a_files_place_is_refused_and_never_opened() {
     std::fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
     assert!(message(&path).contains("a device"), "{}", message(&path));
+    let told = [nature(&path).map(drop), open_prompt(&path).map(drop)];
+    assert!(told.iter().all(|told| told.as_ref().unwrap_err().to_string().contains("a device")));
     let model = wide::wide(Architecture::Llama);
     for name in [
         "config.json",
@@ -236,6 +238,10 @@ fn a_pipe_or_device_in_a_files_place_is_refused_and_never_opened() {
         pipe(&home.path().join(name));
         let error = open(home.path()).unwrap_err().to_string();
         assert!(error.contains(name) && error.contains("a pipe"), "{error}");
+        // Only the list of shards is no matter of prompts.
+        let prompt = open_prompt(home.path()).map(drop).map_err(|error| error.to_string());
+        let is_refused = prompt.is_err_and(|error| error.contains("a pipe"));
+        assert_eq!(is_refused, name != "model.safetensors.index.json", "{name}");
     }
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use actors::{Completion, Engine as _, Row, Step};
 use docket::engine::{CpuEngine, EngineOptions};
-use docket::files::{Architecture, DecoderConfig, open};
+use docket::files::{Architecture, DecoderConfig, nature, open, open_prompt};
 use docket::prompt::Prompter;
 use docket::prompt::layout::profile_for;
 use docket::prompt::tokens::model::ModelTokenizer;
@@ -57,6 +57,9 @@ fn small(architecture: Architecture) -> WideModel {
 /// Opens a model and loads it into the engine, as `serve` does, and reads once.
 fn load(path: &Path) -> Result<(), String> {
     let told = |error: &dyn std::error::Error| error.to_string();
+    nature(path).map_err(|error| told(&error))?;
+    // Other architectures' way in; it sees less, and must only not panic.
+    let _ = open_prompt(path);
     let files = open(path).map_err(|error| told(&error))?;
     let tokenizer = ModelTokenizer::open(&files).map_err(|error| told(&error))?;
     let profile = profile_for("", Some(files.config.architecture));

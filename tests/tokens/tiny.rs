@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use docket::files::{GgufVocabulary, TokenizerSource};
+use docket::prompt::pieces::{Piece, pieces};
 use docket::prompt::tokens::TextTokenizer as _;
 use docket::prompt::tokens::model::ModelTokenizer;
 use tempfile::TempDir;
@@ -26,6 +27,8 @@ fn vocabularies() -> Vec<(&'static str, GgufVocabulary)> {
         ("llama-bpe", byte_level("llama-bpe", VOCAB)),
         ("gpt-2", byte_level("gpt-2", VOCAB)),
         ("smollm", byte_level("smollm", VOCAB)),
+        ("glm4", byte_level("glm4", VOCAB)),
+        ("stablelm2", byte_level("stablelm2", VOCAB)),
         ("spm", sentencepiece(false, VOCAB)),
         ("spm-space", sentencepiece(true, VOCAB)),
     ]
@@ -64,6 +67,28 @@ fn an_unknown_pre_tokenizer_or_model_is_refused_by_name() {
     assert!(build(vocabulary.clone()).unwrap_err().contains("tokenizer.ggml.pre is missing"));
     vocabulary.model = "t5".to_owned();
     assert!(build(vocabulary).unwrap_err().contains("t5"));
+}
+
+#[test]
+fn control_tokens_of_phi_3_swallow_white_space_behind_them_in_a_template() {
+    let mut vocabulary = sentencepiece(true, VOCAB);
+    let text = "<end_of_turn>\n hello<bos>\n";
+    let texts_of = |tokenizer: &ModelTokenizer| {
+        let parts = pieces(tokenizer, text);
+        let texts = parts.iter().filter_map(|piece| match piece {
+            Piece::Text(text) => Some((*text).to_owned()),
+            Piece::Control(_) => None,
+        });
+        texts.collect::<Vec<_>>()
+    };
+    let plain = build(vocabulary.clone()).unwrap();
+    assert_eq!(texts_of(&plain), ["\n hello", "\n"]);
+    vocabulary.controls_strip = true;
+    assert_eq!(texts_of(&build(vocabulary.clone()).unwrap()), ["hello"]);
+    // `<s>` never does.
+    *vocabulary.tokens.iter_mut().find(|token| *token == "<bos>").unwrap() = "<s>".to_owned();
+    let text = "<end_of_turn>\n<s>\n";
+    assert_eq!(pieces(&build(vocabulary).unwrap(), text).last(), Some(&Piece::Text("\n")));
 }
 
 #[test]

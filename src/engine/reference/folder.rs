@@ -7,25 +7,33 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use candle_core::{DType, Device, Tensor};
+use candle_core::{CpuStorage, DType, Device, Storage, Tensor, WithDType};
 use candle_nn::VarBuilder;
 use candle_transformers::models::{gemma, gemma2, gemma3, llama, mistral, olmo, phi3, qwen2};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Forward, Oracle, ReferenceEngine, adapters};
-use crate::engine::{EngineOptions, LoadError};
-use crate::files::{FilesError, regular};
+use crate::engine::{EngineOptions, LoadError, narrow};
+use crate::files::{FilesError, finite, regular};
+
+/// Values that are looked at as `f32` at a time.
+const VALUES_AT_ONCE: usize = 1 << 16;
 
 /// Opens the folder's model.
 pub(super) fn open(path: &Path, options: &EngineOptions) -> Result<Oracle, LoadError> {
     let file = path.join("config.json");
     let mut settings = Settings::read(file)?;
-    let context = settings.limit_context(options)?;
+    let context = settings.limit_context(options.context_tokens)?;
     let vocab = settings.number("vocab_size")?;
     let variables = VarBuilder::from_tensors(tensors(path)?, DType::F32, &Device::Cpu);
     let forward = build(&settings, variables)?;
     Ok(Oracle { forward, vocab, context })
+}
+
+/// Tokens that the folder's model can be asked for.
+pub(super) fn context(path: &Path) -> Result<usize, LoadError> {
+    Settings::read(path.join("config.json"))?.limit_context(None)
 }
 
 /// `config.json`.
@@ -49,9 +57,9 @@ impl Settings {
     }
 
     /// Lowers the context to what is wanted and what candle's masks do right; returns it.
-    fn limit_context(&mut self, options: &EngineOptions) -> Result<usize, LoadError> {
+    fn limit_context(&mut self, wanted: Option<u32>) -> Result<usize, LoadError> {
         let mut context = self.number("max_position_embeddings")?;
-        if let Some(wanted) = options.context_tokens {
+        if let Some(wanted) = wanted {
             context = context.min(wanted as usize);
         }
         // candle's windows are one key wider than the models' (or missing): stay inside them.
@@ -154,12 +162,60 @@ fn tensors(folder: &Path) -> Result<HashMap<String, Tensor>, LoadError> {
     for path in paths {
         regular(&path)?;
         let shard = candle_core::safetensors::load(&path, &Device::Cpu);
-        tensors.extend(shard.map_err(|error| format(&path, &error))?);
+        add(&mut tensors, &path, shard.map_err(|error| format(&path, &error))?)?;
     }
     if tensors.is_empty() {
         return Err(format(folder, &"no tensors in *.safetensors"));
     }
     Ok(tensors)
+}
+
+/// Adds the tensors of a file, each of which must be the only one of its name, and finite.
+fn add(
+    tensors: &mut HashMap<String, Tensor>,
+    path: &Path,
+    shard: HashMap<String, Tensor>,
+) -> Result<(), LoadError> {
+    for (name, tensor) in shard {
+        check_finite(path, &name, &tensor)?;
+        if tensors.contains_key(&name) {
+            let message = format!("tensor {name} is in another file of the folder too");
+            return Err(format(path, &message));
+        }
+        tensors.insert(name, tensor);
+    }
+    Ok(())
+}
+
+/// Looks at the values as `f32`, which they are computed in; whole numbers always are finite.
+fn check_finite(path: &Path, name: &str, tensor: &Tensor) -> Result<(), FilesError> {
+    let (storage, _) = tensor.storage_and_layout();
+    let Storage::Cpu(storage) = &*storage else { return Ok(()) };
+    match storage {
+        CpuStorage::F32(values) => finite(path, name, values),
+        CpuStorage::F16(values) => check_as_f32(path, name, values),
+        CpuStorage::BF16(values) => check_as_f32(path, name, values),
+        CpuStorage::F64(values) => check_as_f32(path, name, values),
+        CpuStorage::F8E4M3(values) => check_as_f32(path, name, values),
+        CpuStorage::U8(_)
+        | CpuStorage::U32(_)
+        | CpuStorage::I16(_)
+        | CpuStorage::I32(_)
+        | CpuStorage::I64(_)
+        // Of these candle makes no f32.
+        | CpuStorage::F6E2M3(_)
+        | CpuStorage::F6E3M2(_)
+        | CpuStorage::F4(_)
+        | CpuStorage::F8E8M0(_) => Ok(()),
+    }
+}
+
+fn check_as_f32<T: WithDType>(path: &Path, name: &str, values: &[T]) -> Result<(), FilesError> {
+    for few in values.chunks(VALUES_AT_ONCE) {
+        let few: Vec<f32> = few.iter().map(|value| narrow(value.to_f64())).collect();
+        finite(path, name, &few)?;
+    }
+    Ok(())
 }
 
 fn format(path: &Path, message: &dyn std::fmt::Display) -> LoadError {

@@ -6,7 +6,8 @@
 use std::path::Path;
 
 use super::super::{
-    Activation, Architecture, DecoderConfig, FilesError, RopeConfig, RopeScaling, check,
+    Activation, Architecture, DecoderConfig, FOREIGN_GGUF, FilesError, RopeConfig, RopeScaling,
+    check,
 };
 use super::header::{Header, Value};
 
@@ -38,14 +39,14 @@ pub(super) struct Metadata<'a> {
 impl<'a> Metadata<'a> {
     /// Finds the architecture; any but the supported ones is refused by name.
     pub(super) fn new(path: &'a Path, header: &'a Header) -> Result<Self, FilesError> {
-        let Some(Value::Text(name)) = header.metadata.get("general.architecture") else {
-            return Err(FilesError::format(path, "general.architecture is missing"));
-        };
-        let known = ARCHITECTURES.iter().find(|(known, _)| known == name);
+        let name = architecture_name(path, header)?;
+        let known = ARCHITECTURES.iter().find(|(known, _)| *known == name);
         let Some(&(prefix, architecture)) = known else {
             let message = format!(
-                "the architecture {name} is not supported; supported are {}",
-                ARCHITECTURES.map(|(name, _)| name).join(", ")
+                "the architecture {name} is not supported; supported are {} and, by the reference \
+                 engine, {}",
+                ARCHITECTURES.map(|(name, _)| name).join(", "),
+                FOREIGN_GGUF.join(", ")
             );
             return Err(FilesError::unsupported(path, message));
         };
@@ -237,6 +238,17 @@ impl<'a> Metadata<'a> {
             return Err(FilesError::unsupported(self.path, message));
         }
         Ok(())
+    }
+}
+
+/// The file's `general.architecture`.
+pub(super) fn architecture_name<'a>(
+    path: &Path,
+    header: &'a Header,
+) -> Result<&'a str, FilesError> {
+    match header.metadata.get("general.architecture") {
+        Some(Value::Text(name)) => Ok(name),
+        _ => Err(FilesError::format(path, "general.architecture is missing")),
     }
 }
 

@@ -85,7 +85,12 @@ impl TensorType {
         self.kind.type_size()
     }
 
-    /// Bytes of as many whole blocks as are dequantised at a time.
+    /// Values of as many whole blocks as are dequantised at a time.
+    pub(super) fn chunk_values(self) -> usize {
+        CHUNK_VALUES / self.block() * self.block()
+    }
+
+    /// Bytes of the same.
     pub(super) fn chunk_bytes(self) -> usize {
         CHUNK_VALUES / self.block() * self.block_bytes()
     }

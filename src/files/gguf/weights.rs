@@ -97,6 +97,18 @@ impl Stored<'_> {
         }
         Ok(())
     }
+
+    /// Refuses it where a value is not finite; holds few of them at a time.
+    pub(super) fn check(self) -> Result<(), FilesError> {
+        let kind = self.entry.kind;
+        let (total, few) = (self.entry.elements().unwrap_or(0), kind.chunk_values());
+        let mut values = Vec::new();
+        for first in (0..total).step_by(few) {
+            values.clear();
+            self.read(first, few.min(total - first), &mut values)?;
+        }
+        Ok(())
+    }
 }
 
 impl TensorSource for GgufTensors {

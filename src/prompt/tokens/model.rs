@@ -95,12 +95,17 @@ const CONTROL_TEXTS: [&str; 57] = [
     "<|im_start|>",
 ];
 
+/// Control tokens that leave the white space behind them even where others swallow it (llama.cpp).
+const NEVER_STRIP: [&str; 3] = ["<unk>", "<s>", "<|endoftext|>"];
+
 /// A tokenizer of one of the supported kinds.
 #[derive(Debug)]
 pub struct ModelTokenizer {
     encoder: Encoder,
     literals: Literals,
     controls: Vec<(String, u32)>,
+    /// Control tokens that swallow white space behind them.
+    stripping: Vec<u32>,
     pieces: Pieces,
     /// `None` where text is changed before it is cut into tokens, so that its bytes tell nothing.
     shares: Option<Shares>,
@@ -188,6 +193,10 @@ impl TextTokenizer for ModelTokenizer {
         &self.controls
     }
 
+    fn strips_after(&self, control: u32) -> bool {
+        self.stripping.contains(&control)
+    }
+
     fn decode(&self, ids: &[u32]) -> Vec<u8> {
         ids.iter().flat_map(|id| self.pieces.get(*id)).copied().collect()
     }
@@ -223,8 +232,11 @@ fn from_gguf(path: &Path, vocabulary: &GgufVocabulary) -> Result<ModelTokenizer,
     let literals = Literals::new(of_type(USER_DEFINED).map(|token| (token.text, token.id)));
     let literals = literals.map_err(|error| FilesError::format(path, error))?;
     let controls = of_type(CONTROL).map(|token| (token.text.to_owned(), token.id)).collect();
+    let strips = |text: &str| vocabulary.controls_strip && !NEVER_STRIP.contains(&text);
+    let stripping = of_type(CONTROL).filter(|token| strips(token.text)).map(|token| token.id);
+    let stripping = stripping.collect();
     let controls = longest_first(controls);
-    Ok(ModelTokenizer { encoder, literals, controls, pieces, shares: Some(shares) })
+    Ok(ModelTokenizer { encoder, literals, controls, stripping, pieces, shares: Some(shares) })
 }
 
 /// One entry of a vocabulary.

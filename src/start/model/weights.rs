@@ -1,4 +1,4 @@
-//! Models with weights: our own engine, and the reference.
+//! Models with weights: our own engine, the reference, and those that neither can read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,24 +6,69 @@ use std::sync::Arc;
 use actors::Engine as _;
 use serde_json::{Value, json};
 
-use super::{AnyEngine, Loaded, StartError, context, facts, profile};
-use crate::config::{Config, ContextLimit, PrecisionChoice, Readout};
+use super::{AnyEngine, Loaded, Opened, StartError, context, facts, profile};
+use crate::config::{Config, ContextLimit, EngineKind, PrecisionChoice, Readout};
 use crate::engine::kernels::{Level, Precision};
-use crate::engine::{CpuEngine, EngineOptions, Packed, PackedFolder, ReferenceEngine};
-use crate::files::{self, DecoderConfig, ModelFiles, PromptFiles};
+use crate::engine::{CpuEngine, EngineOptions, LoadError, Packed, PackedFolder, ReferenceEngine};
+use crate::files::{self, Architecture, ModelFiles, Nature, PromptFiles};
 use crate::models::catalogue;
-use crate::prompt::Prompter;
 use crate::prompt::layout;
 use crate::prompt::tokens::model::ModelTokenizer;
+use crate::prompt::{PromptError, Prompter};
+
+/// Opens a model on the engine that is asked for or, by itself, on the one that has its architecture.
+pub(super) fn open(config: &Config, path: &Path) -> Result<Opened, StartError> {
+    let loaded = match files::nature(path)? {
+        Nature::NotCausal(architecture) => {
+            let why = format!("{architecture} is not causal: no next token comes out of it");
+            return Ok(unreadable(config, &architecture, why));
+        }
+        Nature::Foreign(architecture) => match config.engine.kind {
+            EngineKind::Cpu => Err(StartError::Setting {
+                flag: "--engine",
+                message: format!(
+                    "cpu has no architecture {architecture}; reference has it, and is taken for it \
+                     where no engine is named"
+                ),
+            }),
+            EngineKind::Auto | EngineKind::Reference | EngineKind::Fake => {
+                foreign(config, path, &architecture)
+            }
+        },
+        Nature::Decoder => match config.engine.kind {
+            EngineKind::Reference => reference(config, path),
+            EngineKind::Auto | EngineKind::Cpu | EngineKind::Fake => cpu(config, path),
+        },
+    };
+    match loaded {
+        Ok(loaded) => Ok(Opened::Readable(Box::new(loaded))),
+        Err(StartError::Prompt(error @ PromptError::Labels { .. })) => {
+            Ok(unreadable(config, "", error.to_string()))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// A model that no question can be read from.
+fn unreadable(config: &Config, architecture: &str, why: String) -> Opened {
+    let name = config.model.model.served_name();
+    tracing::warn!("{name} answers no questions, every one is refused: {why}");
+    let details = json!({
+        "engine": null, "architecture": architecture, "read_strategy": null, "reason": why,
+    });
+    let (title, release_date) = title(&name);
+    let description = format!("{title} (answers no questions: {why})");
+    Opened::Unreadable { facts: facts(config, &description, release_date, details), why }
+}
 
 /// A model on our own engine.
-pub(super) fn cpu(config: &Config, path: &Path) -> Result<Loaded, StartError> {
+fn cpu(config: &Config, path: &Path) -> Result<Loaded, StartError> {
     tracing::info!("opening {}", path.display());
     let ModelFiles { config: decoder, tokenizer, prompt, tensors, fingerprint, .. } =
         files::open(path)?;
     tracing::info!("loading weights: {} layers", decoder.layers);
-    let parts = PromptFiles { tokenizer, prompt, fingerprint };
-    let prompter = prompter(config, path, &parts, Some(&decoder))?;
+    let parts = PromptFiles { tokenizer, prompt, fingerprint, rows: Some(decoder.vocab) };
+    let prompter = prompter(config, path, &parts, Some(decoder.architecture))?;
     let context_tokens = context(config, u32::try_from(decoder.context).unwrap_or(u32::MAX))?;
     let packed = packed(config, path)?;
     let options = EngineOptions { packed, ..options(config, Some(context_tokens)) };
@@ -36,7 +81,7 @@ pub(super) fn cpu(config: &Config, path: &Path) -> Result<Loaded, StartError> {
         }
     };
     let engine = CpuEngine::load(&decoder, &*tensors, &options, &mut progress)
-        .map_err(|error| StartError::Engine(error.to_string()))?;
+        .map_err(|error| failed(&error))?;
     let memory = engine.memory();
     let details = json!({
         "engine": "cpu",
@@ -57,29 +102,80 @@ pub(super) fn cpu(config: &Config, path: &Path) -> Result<Loaded, StartError> {
     Ok(loaded(config, AnyEngine::Cpu(engine), prompter, &parts, (context_tokens, details)))
 }
 
-/// A model on the reference engine: also folders of dense architectures that ours does not know.
-pub(super) fn reference(config: &Config, path: &Path) -> Result<Loaded, StartError> {
-    let wanted = match config.model.context {
-        ContextLimit::OfModel => None,
-        ContextLimit::Tokens(tokens) => Some(tokens),
+/// A model of an architecture that only the reference engine has.
+fn foreign(config: &Config, path: &Path, architecture: &str) -> Result<Loaded, StartError> {
+    let name = config.model.model.served_name();
+    tracing::warn!(
+        "{name} runs on the reference engine, since the cpu engine has no architecture \
+         {architecture}: slower, and no read shares anything with another"
+    );
+    let (prompter, parts) = unread(config, path)?;
+    let options = options(config, wanted_context(config));
+    let (engine, precision) = if path.is_dir() {
+        (ReferenceEngine::open_folder(path, &options), "f32")
+    } else {
+        (ReferenceEngine::open_gguf(path, &options), "the file's")
     };
-    let options = options(config, wanted);
-    let failed = |error: crate::engine::LoadError| StartError::Engine(error.to_string());
-    let (engine, parts, decoder) = if path.is_dir() {
-        let engine = ReferenceEngine::open_folder(path, &options).map_err(failed)?;
-        (engine, files::open_prompt(path)?, None)
+    let engine = engine.map_err(|error| failed(&error))?;
+    let details = json!({
+        "precision": precision,
+        "architecture": architecture,
+        "reason": format!("the cpu engine has no architecture {architecture}"),
+    });
+    referred(config, engine, prompter, &parts, details)
+}
+
+/// A model of ours on the reference engine, because that was asked for.
+fn reference(config: &Config, path: &Path) -> Result<Loaded, StartError> {
+    let options = options(config, wanted_context(config));
+    let (engine, prompter, parts) = if path.is_dir() {
+        let (prompter, parts) = unread(config, path)?;
+        (ReferenceEngine::open_folder(path, &options), prompter, parts)
     } else {
         let ModelFiles { config: decoder, tokenizer, prompt, tensors, fingerprint, .. } =
             files::open(path)?;
-        let engine =
-            ReferenceEngine::load(&decoder, Arc::from(tensors), &options).map_err(failed)?;
-        let parts = PromptFiles { tokenizer, prompt, fingerprint };
-        (engine, parts, Some(decoder))
+        context(config, u32::try_from(decoder.context).unwrap_or(u32::MAX))?;
+        let parts = PromptFiles { tokenizer, prompt, fingerprint, rows: Some(decoder.vocab) };
+        let prompter = prompter(config, path, &parts, Some(decoder.architecture))?;
+        (ReferenceEngine::load(&decoder, Arc::from(tensors), &options), prompter, parts)
     };
-    let prompter = prompter(config, path, &parts, decoder.as_ref())?;
+    let engine = engine.map_err(|error| failed(&error))?;
+    let details = json!({ "precision": "f32", "reason": "--engine reference" });
+    referred(config, engine, prompter, &parts, details)
+}
+
+/// What the reference engine needs beside a model that it opens by itself, and whatever can be found
+/// wrong with the settings before it does.
+fn unread(config: &Config, path: &Path) -> Result<(Prompter, PromptFiles), StartError> {
+    let context_tokens = ReferenceEngine::context_tokens(path).map_err(|error| failed(&error))?;
+    context(config, context_tokens)?;
+    let parts = files::open_prompt(path)?;
+    Ok((prompter(config, path, &parts, None)?, parts))
+}
+
+/// Joins the parts of a model on the reference engine, and says what that means.
+fn referred(
+    config: &Config,
+    engine: ReferenceEngine,
+    prompter: Prompter,
+    parts: &PromptFiles,
+    mut details: Value,
+) -> Result<Loaded, StartError> {
+    details["engine"] = "reference".into();
+    details["shared"] = "nothing: each read computes its whole prompt".into();
     let context_tokens = context(config, engine.caps().context_tokens)?;
-    let details = json!({ "engine": "reference", "precision": "f32" });
-    Ok(loaded(config, AnyEngine::Reference(engine), prompter, &parts, (context_tokens, details)))
+    Ok(loaded(config, AnyEngine::Reference(engine), prompter, parts, (context_tokens, details)))
+}
+
+fn failed(error: &LoadError) -> StartError {
+    StartError::Engine(error.to_string())
+}
+
+fn wanted_context(config: &Config) -> Option<u32> {
+    match config.model.context {
+        ContextLimit::OfModel => None,
+        ContextLimit::Tokens(tokens) => Some(tokens),
+    }
 }
 
 fn options(config: &Config, context_tokens: Option<u32>) -> EngineOptions {
@@ -130,14 +226,13 @@ fn prompter(
     config: &Config,
     path: &Path,
     parts: &PromptFiles,
-    decoder: Option<&DecoderConfig>,
+    architecture: Option<Architecture>,
 ) -> Result<Prompter, StartError> {
     let name = config.model.model.served_name();
-    let architecture = decoder.map(|decoder| decoder.architecture);
     let profile = profile(config, layout::profile_for(&name, architecture))?;
     let tokenizer = ModelTokenizer::new(path, &parts.tokenizer)?;
-    if let Some(decoder) = decoder {
-        tokenizer.check_rows(path, decoder.vocab)?;
+    if let Some(rows) = parts.rows {
+        tokenizer.check_rows(path, rows)?;
     }
     Ok(Prompter::new(Arc::new(tokenizer), &parts.prompt, profile, &parts.fingerprint)?)
 }
@@ -160,8 +255,15 @@ fn loaded(
     if let Some(note) = known.map(|model| model.note).filter(|note| !note.is_empty()) {
         tracing::info!("{name}: {note}");
     }
-    let description = known.map_or_else(|| name.clone(), |model| model.title.to_owned());
-    let release_date = known.map_or("", |model| model.release_date);
-    let facts = facts(config, &description, release_date, details);
+    let (title, release_date) = title(&name);
+    let facts = facts(config, &title, release_date, details);
     Loaded { engine, prompter, facts, context_tokens }
+}
+
+/// The model's title and release date in the catalogue, else its name and nothing.
+fn title(name: &str) -> (String, &'static str) {
+    match catalogue::by_name(name) {
+        Some(model) => (model.title.to_owned(), model.release_date),
+        None => (name.to_owned(), ""),
+    }
 }

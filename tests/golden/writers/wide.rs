@@ -122,7 +122,7 @@ fn shapes(config: &DecoderConfig) -> Vec<(String, Vec<usize>)> {
 
 /// Numbers from a seed (splitmix64), of a size that keeps activations near 1; norms lie around 1,
 /// or around 0 where one is added when they are used.
-fn seeded(seed: u64, name: &str, shape: Vec<usize>, plus_one: bool) -> HostTensor {
+pub(crate) fn seeded(seed: u64, name: &str, shape: Vec<usize>, plus_one: bool) -> HostTensor {
     let is_norm = name.ends_with("norm.weight");
     let center = if is_norm && !plus_one { 1.0 } else { 0.0 };
     let inputs = if shape.len() == 2 { shape[1] } else { 16 };

@@ -57,6 +57,7 @@ fn build(text: &str) -> Result<ModelTokenizer, String> {
         .filter(|token| token.kind == CONTROL)
         .map(|token| (token.text.to_owned(), token.id))
         .collect();
+    let stripping = stripping(&root);
     remove_controls(&mut root, &controls)?;
     check_merges(&root["model"])?;
     let changed = serde_json::to_vec(&root).map_err(|error| error.to_string())?;
@@ -67,9 +68,17 @@ fn build(text: &str) -> Result<ModelTokenizer, String> {
         encoder: Encoder::Json(Box::new(tokenizer)),
         literals: Literals::default(),
         controls: longest_first(controls),
+        stripping,
         pieces,
         shares: None,
     })
+}
+
+/// Added tokens that swallow white space behind them.
+fn stripping(root: &Value) -> Vec<u32> {
+    let added = root["added_tokens"].as_array().map_or(&[][..], Vec::as_slice);
+    let strips = added.iter().filter(|token| token["rstrip"] == true);
+    strips.filter_map(|token| u32::try_from(token["id"].as_u64()?).ok()).collect()
 }
 
 /// The crate's tokenizer, after it has encoded something.

@@ -26,9 +26,9 @@ struct Rule {
     ignores_merges: bool,
 }
 
-const RULES: [Rule; 4] = [
+const RULES: [Rule; 5] = [
     Rule {
-        names: &["qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez"],
+        names: &["qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez", "stablelm2"],
         words: QWEN2,
         isolates_digits: false,
         lines_end_words: true,
@@ -47,6 +47,13 @@ const RULES: [Rule; 4] = [
         isolates_digits: false,
         lines_end_words: true,
         ignores_merges: true,
+    },
+    Rule {
+        names: &["chatglm-bpe", "glm4"],
+        words: LLAMA3,
+        isolates_digits: false,
+        lines_end_words: true,
+        ignores_merges: false,
     },
     Rule {
         names: &["gpt-2", "phi-2", "gigachat", "a.x-4.0", "mellum", "olmo", "trillion", "exaone4"],
