@@ -17,12 +17,13 @@ mod thread;
 
 use actors::{Caps, Completion, Engine, EngineError, Step};
 
-use crate::files::{DecoderConfig, TensorSource};
+use crate::files::{DecoderConfig, TensorSource, Witness};
 
 use kernels::{Level, Precision};
 pub use model::LoadError;
 use model::{Decoder, Scratch};
 pub use packed::PackedFolder;
+use packed::PackedWriter;
 pub use reference::ReferenceEngine;
 pub use segment::CpuSegment;
 use thread::EngineThread;
@@ -58,6 +59,8 @@ pub struct Packed {
     pub folder: PackedFolder,
     /// SHA-256 of all bytes of the model's files, see [`crate::files::hash`].
     pub hash: String,
+    /// What these files were before they were hashed and opened.
+    pub witness: Witness,
 }
 
 impl Default for EngineOptions {
@@ -94,6 +97,8 @@ pub struct CpuEngine {
     memory: Memory,
     features: &'static str,
     kv_stored_as: &'static str,
+    /// What was packed at this start and is not on disk under its name yet.
+    unkept: Option<PackedWriter>,
     thread: EngineThread<CpuSegment>,
 }
 
@@ -110,7 +115,7 @@ impl CpuEngine {
         options: &EngineOptions,
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<Self, LoadError> {
-        let decoder = Decoder::load(config, tensors, options, progress)?;
+        let (decoder, unkept) = Decoder::load(config, tensors, options, progress)?;
         let kv_bytes_per_token = decoder.page_shape().bytes_per_token() as u64;
         let caps = caps("cpu", config.context, options, kv_bytes_per_token);
         let memory = Memory {
@@ -127,12 +132,20 @@ impl CpuEngine {
             decoder.run(step, limits.context_tokens as usize, &mut scratch)
         });
         let thread = thread.map_err(|error| LoadError::Threads(error.to_string()))?;
-        Ok(Self { caps, memory, features, kv_stored_as, thread })
+        Ok(Self { caps, memory, features, kv_stored_as, unkept, thread })
     }
 
     /// Bytes that it takes.
     pub fn memory(&self) -> Memory {
         self.memory
+    }
+
+    /// Keeps what was packed for the next start. To be called when the model's files are known to
+    /// be good: what was packed of damaged ones must never be found again.
+    pub fn keep_packed(&mut self) {
+        if let Some(Err(error)) = self.unkept.take().map(PackedWriter::finish) {
+            model::not_kept(&error);
+        }
     }
 
     /// What keys and values are stored as: `f32` or `bf16`.

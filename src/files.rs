@@ -10,11 +10,13 @@ mod gguf;
 mod map;
 mod nature;
 mod regular;
+mod witness;
 
 pub use gguf::open_vocabulary;
 pub(crate) use map::FileMap;
 pub use nature::{FOREIGN_GGUF, Nature, nature};
 pub(crate) use regular::{regular, regular_if_there};
+pub use witness::Witness;
 
 use std::fmt;
 use std::ops::Range;

@@ -133,7 +133,7 @@ struct EngineArgs {
     #[arg(value_name = "auto|f32|bf16|int8")]
     precision: Option<PrecisionChoice>,
 
-    /// Disk for packed weights, which make the next start faster; 0 keeps none [default: 8GiB]
+    /// Disk for packed weights, which make the next start faster; 0 uses none [default: 8GiB]
     #[arg(long, env = "DOCKET_PACKED_MAX", value_name = "SIZE", value_parser = parse_bytes)]
     packed_max: Option<u64>,
 

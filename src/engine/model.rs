@@ -23,6 +23,7 @@ use super::segment::{CpuSegment, Pages};
 use attention::{Attention, AttentionScratch};
 use head::Head;
 pub use load::LoadError;
+pub(super) use load::not_kept;
 use mlp::{Mlp, MlpScratch};
 use norm::Norm;
 use rope::{Angles, Rope};

@@ -7,13 +7,15 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 use thiserror::Error;
 
+use super::Packed;
 use super::kernels::{Precision, Weights};
-use crate::files::FileMap;
+use crate::files::{FileMap, Witness};
 
 /// Raised whenever packing or the kernels' layouts change: older files are packed anew.
 const VERSION: u32 = 1;
@@ -51,33 +53,77 @@ impl PackedFolder {
         self.folder.join(format!("{hash}-{precision}-v{VERSION}.packed"))
     }
 
-    /// Removes the least recently used files until `more` bytes fit under the limit.
+    /// Removes what was left by starts that were killed, then the least recently used files until
+    /// `more` bytes fit under the limit; `wanted` goes last.
     ///
     /// # Errors
-    /// When the folder cannot be read, or `more` alone is over the limit.
-    fn make_room(&self, more: u64) -> Result<(), PackedError> {
-        if more > self.bytes_max {
-            return Err(content(format!("{more} bytes, at most {} are kept", self.bytes_max)));
-        }
+    /// When the folder cannot be read, or what cannot be removed and `more` are over the limit.
+    pub(super) fn make_room(&self, more: u64, wanted: &Path) -> Result<(), PackedError> {
         let mut files = Vec::new();
-        for entry in std::fs::read_dir(&self.folder)? {
-            let path = entry?.path();
-            let facts = std::fs::metadata(&path)?;
+        let mut held = more;
+        for path in std::fs::read_dir(&self.folder)?.flatten().map(|entry| entry.path()) {
+            let Ok(facts) = std::fs::symlink_metadata(&path) else { continue };
+            if !facts.is_file() {
+                continue;
+            }
             if path.extension().is_some_and(|extension| extension == "packed") {
-                files.push((facts.modified()?, facts.len(), path));
+                held = held.saturating_add(facts.len());
+                let used = facts.modified().unwrap_or(std::time::SystemTime::UNIX_EPOCH);
+                files.push((path == wanted, used, facts.len(), path));
+            } else if is_partial(&path) && !remove_abandoned(&path) {
+                held = held.saturating_add(facts.len());
             }
         }
         files.sort();
-        let mut held: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
-        for (_, bytes, path) in files {
-            if held.saturating_add(more) <= self.bytes_max {
+        for (_, _, bytes, path) in files {
+            if held <= self.bytes_max {
                 break;
             }
             std::fs::remove_file(&path)?;
             held -= bytes;
         }
+        if held > self.bytes_max {
+            return Err(content(format!(
+                "{held} bytes are needed, at most {} kept",
+                self.bytes_max
+            )));
+        }
         Ok(())
     }
+
+    /// Holds others off while this process looks at the folder and changes it.
+    fn lock(&self) -> io::Result<File> {
+        std::fs::create_dir_all(&self.folder)?;
+        let mut options = File::options();
+        let lock =
+            options.create(true).truncate(false).write(true).open(self.folder.join(".lock"))?;
+        lock.lock()?;
+        Ok(lock)
+    }
+
+    /// Brings the folder under its limit.
+    pub(super) fn trim(&self, wanted: &Path) -> Result<(), PackedError> {
+        let _lock = self.lock()?;
+        self.make_room(0, wanted)
+    }
+}
+
+/// Begin of the names of files that are being written.
+const PARTIAL: &str = ".packing-";
+
+fn is_partial(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PARTIAL.as_bytes()))
+}
+
+/// Removes a partial file that no process writes any more.
+fn remove_abandoned(path: &Path) -> bool {
+    let is_free = File::options().write(true).open(path).is_ok_and(|file| file.try_lock().is_ok());
+    is_free && std::fs::remove_file(path).is_ok()
+}
+
+/// The model and precision of a file, as its head says them.
+fn identity(hash: &str, precision: Precision) -> String {
+    format!("{hash} {precision}")
 }
 
 /// Reads a packed file from its begin.
@@ -88,20 +134,40 @@ pub(super) struct PackedReader {
 }
 
 impl PackedReader {
-    /// Opens a file and marks it as used.
+    /// Opens the file of these weights and marks it as used.
     ///
     /// # Errors
-    /// When there is none, or it is no packed file.
-    pub(super) fn open(path: &Path) -> Result<Self, PackedError> {
+    /// When there is none, or it is no packed file of this model in this precision.
+    pub(super) fn open(
+        folder: &PackedFolder,
+        hash: &str,
+        precision: Precision,
+    ) -> Result<Self, PackedError> {
+        let path = folder.path(hash, precision);
+        if !std::fs::metadata(&path)?.is_file() {
+            return Err(content("it is no regular file"));
+        }
         // What was read last is kept longest; a folder that cannot be written is used all the same.
-        let _ = File::open(path)?.set_modified(std::time::SystemTime::now());
-        let map = FileMap::open(path).map_err(|error| content(error.to_string()))?;
+        let _ = File::open(&path)?.set_modified(std::time::SystemTime::now());
+        let map = FileMap::open(&path).map_err(|error| content(error.to_string()))?;
         let mut reader = Self { map, at: 0 };
-        let head = reader.take(MAGIC.len() + 4)?;
-        if head[..MAGIC.len()] != MAGIC[..] || head[MAGIC.len()..] != VERSION.to_le_bytes() {
-            return Err(content("it does not begin as a packed file of this version"));
+        let identity = identity(hash, precision);
+        let head = reader.take(MAGIC.len() + 4 + identity.len())?;
+        let (magic, rest) = head.split_at(MAGIC.len());
+        let (version, said) = rest.split_at(4);
+        if magic != MAGIC || version != VERSION.to_le_bytes() || said != identity.as_bytes() {
+            return Err(content("it does not begin as the packed file of these weights"));
         }
         Ok(reader)
+    }
+
+    /// Everything was read: nothing may follow.
+    ///
+    /// # Errors
+    /// When there is more.
+    pub(super) fn finish(&self) -> Result<(), PackedError> {
+        let more = self.map.bytes().len() - self.at;
+        if more == 0 { Ok(()) } else { Err(content(format!("{more} bytes follow its last entry"))) }
     }
 
     /// The next entry, which must be a matrix of this name and shape.
@@ -170,29 +236,49 @@ impl PackedReader {
     }
 }
 
-/// Writes a packed file, under its name only when it is whole.
+/// Writes a packed file, under its name only when it is whole and its model was not changed.
 #[derive(Debug)]
 pub(super) struct PackedWriter {
     file: BufWriter<NamedTempFile>,
     path: PathBuf,
+    written: u64,
+    witness: Witness,
 }
 
 impl PackedWriter {
-    /// Begins a file of about `bytes` bytes.
+    /// Begins a file of at most `bytes` bytes.
     ///
     /// # Errors
     /// When there is no room under the limit, or the folder cannot be written.
     pub(super) fn create(
-        folder: &PackedFolder,
-        path: PathBuf,
+        packed: &Packed,
+        precision: Precision,
         bytes: u64,
     ) -> Result<Self, PackedError> {
-        std::fs::create_dir_all(&folder.folder)?;
-        folder.make_room(bytes)?;
-        let mut file = BufWriter::new(NamedTempFile::new_in(&folder.folder)?);
-        file.write_all(MAGIC)?;
-        file.write_all(&VERSION.to_le_bytes())?;
-        Ok(Self { file, path })
+        let Packed { folder, hash, witness } = packed;
+        let path = folder.path(hash, precision);
+        let lock = folder.lock()?;
+        folder.make_room(bytes, &path)?;
+        let file = tempfile::Builder::new()
+            .prefix(PARTIAL)
+            .permissions(std::fs::Permissions::from_mode(0o666))
+            .tempfile_in(&folder.folder)?;
+        // Held until the file is gone or has its name: others see that somebody writes it. Its
+        // length is what it will take, so that others leave the room.
+        file.as_file().lock()?;
+        file.as_file().set_len(bytes)?;
+        drop(lock);
+        let file = BufWriter::new(file);
+        let mut writer = Self { file, path, written: 0, witness: witness.clone() };
+        writer.write(MAGIC)?;
+        writer.write(&VERSION.to_le_bytes())?;
+        writer.write(identity(hash, precision).as_bytes())?;
+        Ok(writer)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.written += bytes.len() as u64;
+        self.file.write_all(bytes)
     }
 
     /// Adds a matrix.
@@ -214,18 +300,22 @@ impl PackedWriter {
         bytes: &[u8],
     ) -> Result<(), PackedError> {
         let name_len = u32::try_from(name.len()).unwrap_or(u32::MAX);
-        self.file.write_all(&name_len.to_le_bytes())?;
+        self.write(&name_len.to_le_bytes())?;
         for number in [columns, depth, bytes.len()] {
-            self.file.write_all(&(number as u64).to_le_bytes())?;
+            self.write(&(number as u64).to_le_bytes())?;
         }
-        self.file.write_all(&crc32fast::hash(bytes).to_le_bytes())?;
-        self.file.write_all(name.as_bytes())?;
-        Ok(self.file.write_all(bytes)?)
+        self.write(&crc32fast::hash(bytes).to_le_bytes())?;
+        self.write(name.as_bytes())?;
+        Ok(self.write(bytes)?)
     }
 
-    /// Gives the file its name.
+    /// Gives the file its name, unless the model's files were changed since their hash was taken.
     pub(super) fn finish(self) -> Result<(), PackedError> {
+        if !self.witness.holds() {
+            return Err(content("the model's files were changed while they were read"));
+        }
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.as_file().set_len(self.written)?;
         file.as_file().sync_all()?;
         file.persist(&self.path).map_err(|error| error.error)?;
         Ok(())
@@ -233,90 +323,4 @@ impl PackedWriter {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn weights(precision: Precision) -> Weights {
-        let mut weights = Weights::zeros(precision, 40, 70);
-        let values: Vec<f32> = (0..40_u16 * 70).map(|at| f32::from(at % 97) - 48.0).collect();
-        weights.pack(0, &values);
-        weights
-    }
-
-    fn folder(bytes_max: u64) -> (tempfile::TempDir, PackedFolder) {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("packed");
-        (dir, PackedFolder { folder, bytes_max })
-    }
-
-    fn write(folder: &PackedFolder, hash: &str, precision: Precision) -> PathBuf {
-        let path = folder.path(hash, precision);
-        let mut writer = PackedWriter::create(folder, path.clone(), 1000).unwrap();
-        writer.matrix("a", &weights(precision)).unwrap();
-        writer.vector("norm", &[1.0, -2.5, f32::MIN_POSITIVE]).unwrap();
-        writer.finish().unwrap();
-        path
-    }
-
-    #[test]
-    fn what_was_written_is_read_back_bit_by_bit() {
-        let (_dir, folder) = folder(1 << 20);
-        for precision in Precision::ALL {
-            let path = write(&folder, "h", precision);
-            let mut reader = PackedReader::open(&path).unwrap();
-            let read = reader.matrix("a", precision, (40, 70)).unwrap();
-            assert_eq!(read.to_bytes(), weights(precision).to_bytes());
-            let vector = reader.vector("norm", 3).unwrap();
-            assert_eq!(vector[1].to_bits(), (-2.5_f32).to_bits());
-            assert!(reader.vector("more", 1).is_err(), "there is no more");
-        }
-    }
-
-    #[test]
-    fn another_name_shape_or_precision_is_refused() {
-        let (_dir, folder) = folder(1 << 20);
-        let path = write(&folder, "h", Precision::Int8);
-        let read = |name, precision, shape| {
-            PackedReader::open(&path).unwrap().matrix(name, precision, shape).map(drop)
-        };
-        assert!(read("b", Precision::Int8, (40, 70)).is_err());
-        assert!(read("a", Precision::Int8, (70, 40)).is_err());
-        assert!(read("a", Precision::Bf16, (40, 70)).is_err());
-        read("a", Precision::Int8, (40, 70)).unwrap();
-    }
-
-    #[test]
-    fn every_flipped_byte_and_every_cut_is_noticed() {
-        let (_dir, folder) = folder(1 << 20);
-        let path = write(&folder, "h", Precision::Int8);
-        let whole = std::fs::read(&path).unwrap();
-        let read = || -> Result<(), PackedError> {
-            let mut reader = PackedReader::open(&path)?;
-            reader.matrix("a", Precision::Int8, (40, 70))?;
-            reader.vector("norm", 3).map(drop)
-        };
-        read().unwrap();
-        for at in (0..whole.len()).step_by(7).chain(whole.len() - 20..whole.len()) {
-            let mut damaged = whole.clone();
-            damaged[at] ^= 0x10;
-            std::fs::write(&path, &damaged).unwrap();
-            assert!(read().is_err(), "byte {at}");
-            std::fs::write(&path, &whole[..at]).unwrap();
-            assert!(read().is_err(), "cut at {at}");
-        }
-    }
-
-    #[test]
-    fn the_least_recently_used_file_makes_room() {
-        let (_dir, folder) = folder(20_000);
-        let first = write(&folder, "first", Precision::Int8);
-        let second = write(&folder, "second", Precision::Int8);
-        let old = std::time::SystemTime::UNIX_EPOCH;
-        File::options().append(true).open(&second).unwrap().set_modified(old).unwrap();
-        let one = std::fs::metadata(&first).unwrap().len();
-        let tight = PackedFolder { bytes_max: 2 * one, ..folder };
-        tight.make_room(one).unwrap();
-        assert!(first.exists() && !second.exists());
-        assert!(tight.make_room(2 * one + 1).is_err(), "more than is ever kept");
-    }
-}
+mod tests;

@@ -60,7 +60,8 @@ pub(super) fn whole(path: &Path) -> Result<String, FilesError> {
     Ok(hash.finish())
 }
 
-fn weight_files(path: &Path) -> Result<Vec<PathBuf>, FilesError> {
+/// The files that decide what the weights are, in the order of their names.
+pub(super) fn weight_files(path: &Path) -> Result<Vec<PathBuf>, FilesError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }

@@ -98,7 +98,13 @@ fn whole(config: &Config) -> Result<Opened, StartError> {
     if let Some(verified) = verified.unwrap_or_else(|panic| resume_unwind(panic))? {
         tracing::info!("verified {} bytes in {:.1?}", verified.bytes, verified.elapsed);
     }
-    opened
+    let mut opened = opened?;
+    if let Opened::Readable(loaded) = &mut opened
+        && let AnyEngine::Cpu(engine) = &mut loaded.engine
+    {
+        engine.keep_packed();
+    }
+    Ok(opened)
 }
 
 /// The settings of the actors.

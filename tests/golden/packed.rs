@@ -2,18 +2,22 @@
 
 use docket::engine::kernels::Precision;
 use docket::engine::{CpuEngine, EngineOptions, Packed, PackedFolder};
+use docket::files::Witness;
 
 use crate::steps::{bits, options, read_alone};
 use crate::tiny::{self, Seeded, TinyModel};
 
 fn load(model: &TinyModel, precision: Precision, packed: Packed) -> CpuEngine {
     let options = EngineOptions { precision, packed: Some(packed), ..options(1) };
-    CpuEngine::load(&model.config, model, &options, &mut |_, _| {}).unwrap()
+    let mut engine = CpuEngine::load(&model.config, model, &options, &mut |_, _| {}).unwrap();
+    engine.keep_packed();
+    engine
 }
 
 /// The only file of a folder.
 fn only_file(folder: &std::path::Path) -> std::path::PathBuf {
-    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<_> = files.filter(|file| !file.ends_with(".lock")).collect();
     assert_eq!(files.len(), 1, "{files:?}");
     files[0].clone()
 }
@@ -26,7 +30,7 @@ fn packed_weights_give_the_bits_of_the_files_and_damaged_ones_are_made_anew() {
     {
         let home = tempfile::tempdir().unwrap();
         let folder = PackedFolder { folder: home.path().to_owned(), bytes_max: 1 << 30 };
-        let packed = Packed { folder, hash: "abc".to_owned() };
+        let packed = Packed { folder, hash: "abc".to_owned(), witness: Witness::default() };
         let first = bits(&read_alone(&load(&model, precision, packed.clone()), &prompt));
         let file = only_file(home.path());
         let whole = std::fs::read(&file).unwrap();
@@ -48,7 +52,7 @@ fn a_second_start_takes_the_weights_from_the_packed_file() {
     let model = tiny::qwen2();
     let home = tempfile::tempdir().unwrap();
     let folder = PackedFolder { folder: home.path().to_owned(), bytes_max: 1 << 30 };
-    let packed = Packed { folder, hash: "abc".to_owned() };
+    let packed = Packed { folder, hash: "abc".to_owned(), witness: Witness::default() };
     load(&model, Precision::Int8, packed.clone());
     // A source without tensors: what is loaded can only come from the packed file.
     let options = EngineOptions { precision: Precision::Int8, packed: Some(packed), ..options(1) };

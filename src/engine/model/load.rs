@@ -3,6 +3,8 @@
 //! A tensor is dropped as soon as it is packed, and the largest (embedding and head) come first,
 //! while little else is held: so memory never rises far above what stays.
 
+mod check;
+
 use thiserror::Error;
 
 use super::{Decoder, Head, Layer, Level, Mlp, Norm, Rope};
@@ -11,7 +13,7 @@ use crate::engine::kernels::{PANEL_COLUMNS, Precision, Weights};
 use crate::engine::model::attention::Attention;
 use crate::engine::packed::{PackedError, PackedReader, PackedWriter};
 use crate::engine::page::{PageShape, StoredAs};
-use crate::files::{DecoderConfig, FilesError, RopeScaling, TensorSource};
+use crate::files::{DecoderConfig, FilesError, TensorSource};
 
 /// Why a model cannot be loaded into the engine.
 #[derive(Debug, Error)]
@@ -41,7 +43,8 @@ pub enum LoadError {
 }
 
 impl Decoder {
-    /// Loads and packs all weights; `progress` is told tensors done and tensors in all.
+    /// Loads and packs all weights; `progress` is told tensors done and tensors in all. What was
+    /// packed comes back beside it, to be kept once the files are known to be good.
     ///
     /// # Errors
     /// [`LoadError`] naming the tensor or the setting.
@@ -50,19 +53,21 @@ impl Decoder {
         tensors: &dyn TensorSource,
         options: &EngineOptions,
         progress: &mut dyn FnMut(usize, usize),
-    ) -> Result<Self, LoadError> {
-        check(config)?;
+    ) -> Result<(Self, Option<PackedWriter>), LoadError> {
+        check::check(config)?;
         let pool = kernel_pool(options)?;
         let Some(packed) = &options.packed else {
             let origin = Origin::Files { tensors, writer: None };
             return Self::from_origin(config, options, (pool, origin), progress);
         };
-        let path = packed.folder.path(&packed.hash, options.precision);
-        let pool = match PackedReader::open(&path) {
+        let precision = options.precision;
+        let path = packed.folder.path(&packed.hash, precision);
+        let _ = packed.folder.trim(&path).map_err(|error| not_kept(&error));
+        let pool = match PackedReader::open(&packed.folder, &packed.hash, precision) {
             Ok(reader) => {
                 let origin = Origin::Packed(reader);
                 match Self::from_origin(config, options, (pool, origin), progress) {
-                    Ok(decoder) => return Ok(decoder),
+                    Ok(loaded) => return Ok(loaded),
                     Err(error) => {
                         tracing::warn!("{} is packed anew: {error}", path.display());
                         kernel_pool(options)?
@@ -75,8 +80,7 @@ impl Decoder {
                 pool
             }
         };
-        let bytes = packed_bytes(config, options.precision);
-        let writer = PackedWriter::create(&packed.folder, path, bytes);
+        let writer = PackedWriter::create(packed, precision, packed_bytes(config, precision));
         let writer = writer.map_err(|error| not_kept(&error)).ok();
         let origin = Origin::Files { tensors, writer };
         Self::from_origin(config, options, (pool, origin), progress)
@@ -87,7 +91,7 @@ impl Decoder {
         options: &EngineOptions,
         (pool, origin): (rayon::ThreadPool, Origin<'_>),
         progress: &mut dyn FnMut(usize, usize),
-    ) -> Result<Self, LoadError> {
+    ) -> Result<(Self, Option<PackedWriter>), LoadError> {
         let precision = options.precision;
         let total = tensor_count(config);
         let loader =
@@ -96,9 +100,9 @@ impl Decoder {
         let layers = (0..config.layers).map(|index| loader.layer(index));
         let layers = layers.collect::<Result<_, _>>()?;
         let norm = loader.norm("model.norm.weight", config.hidden)?;
-        loader.finish();
+        let writer = loader.finish()?;
         let labels_only = options.readout_rows_only;
-        Ok(Self {
+        let decoder = Self {
             config: config.clone(),
             precision,
             level: options.level.unwrap_or_else(Level::detect),
@@ -108,7 +112,8 @@ impl Decoder {
             rope: Rope::new(&config.rope, config.head_dim),
             rope_local: config.rope_local.as_ref().map(|rope| Rope::new(rope, config.head_dim)),
             pool,
-        })
+        };
+        Ok((decoder, writer))
     }
 
     /// Instruction set in use.
@@ -147,7 +152,7 @@ fn kernel_pool(options: &EngineOptions) -> Result<rayon::ThreadPool, LoadError> 
         .map_err(|error| LoadError::Threads(error.to_string()))
 }
 
-fn not_kept(error: &PackedError) {
+pub(in crate::engine) fn not_kept(error: &PackedError) {
     tracing::warn!("packed weights are not kept: {error}");
 }
 
@@ -238,12 +243,11 @@ impl Loader<'_> {
         }
     }
 
-    /// Everything was read.
-    fn finish(&mut self) {
-        if let Origin::Files { writer, .. } = &mut self.origin
-            && let Some(Err(error)) = writer.take().map(PackedWriter::finish)
-        {
-            not_kept(&error);
+    /// Everything was read; gives back what was written, which has no name yet.
+    fn finish(&mut self) -> Result<Option<PackedWriter>, LoadError> {
+        match &mut self.origin {
+            Origin::Files { writer, .. } => Ok(writer.take()),
+            Origin::Packed(reader) => Ok(reader.finish().map(|()| None)?),
         }
     }
 
@@ -369,32 +373,4 @@ fn tensor_count(config: &DecoderConfig) -> usize {
         per_layer += if has { count } else { 0 };
     }
     config.layers * per_layer + if config.tied { 2 } else { 3 }
-}
-
-fn check(config: &DecoderConfig) -> Result<(), LoadError> {
-    let DecoderConfig { hidden, intermediate, layers, heads, kv_heads, head_dim, vocab, .. } =
-        *config;
-    let wrong = |what: String| Err(LoadError::Config(what));
-    let sizes = [hidden, intermediate, layers, heads, kv_heads, head_dim, vocab, config.context];
-    if sizes.contains(&0) {
-        return wrong(format!("a size of the model is 0: {config:?}"));
-    }
-    if !heads.is_multiple_of(kv_heads) {
-        return wrong(format!("{kv_heads} key/value heads do not divide {heads} heads"));
-    }
-    if !head_dim.is_multiple_of(2) {
-        return wrong(format!("the head width {head_dim} is odd"));
-    }
-    for rope in [Some(&config.rope), config.rope_local.as_ref()].into_iter().flatten() {
-        if let RopeScaling::PerFrequency(factors) = &rope.scaling
-            && factors.len() != head_dim / 2
-        {
-            return wrong(format!(
-                "{} rope factors for {} frequencies",
-                factors.len(),
-                head_dim / 2
-            ));
-        }
-    }
-    Ok(())
 }

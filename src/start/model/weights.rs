@@ -10,7 +10,7 @@ use super::{AnyEngine, Loaded, Opened, StartError, context, facts, profile};
 use crate::config::{Config, ContextLimit, EngineKind, PrecisionChoice, Readout};
 use crate::engine::kernels::{Level, Precision};
 use crate::engine::{CpuEngine, EngineOptions, LoadError, Packed, PackedFolder, ReferenceEngine};
-use crate::files::{self, Architecture, ModelFiles, Nature, PromptFiles};
+use crate::files::{self, Architecture, ModelFiles, Nature, PromptFiles, Witness};
 use crate::models::catalogue;
 use crate::prompt::layout;
 use crate::prompt::tokens::model::ModelTokenizer;
@@ -64,13 +64,15 @@ fn unreadable(config: &Config, architecture: &str, why: String) -> Opened {
 /// A model on our own engine.
 fn cpu(config: &Config, path: &Path) -> Result<Loaded, StartError> {
     tracing::info!("opening {}", path.display());
+    // Before anything is read: what is packed is kept only if nothing changes from here on.
+    let witness = Witness::of(path)?;
     let ModelFiles { config: decoder, tokenizer, prompt, tensors, fingerprint, .. } =
         files::open(path)?;
     tracing::info!("loading weights: {} layers", decoder.layers);
     let parts = PromptFiles { tokenizer, prompt, fingerprint, rows: Some(decoder.vocab) };
     let prompter = prompter(config, path, &parts, Some(decoder.architecture))?;
     let context_tokens = context(config, u32::try_from(decoder.context).unwrap_or(u32::MAX))?;
-    let packed = packed(config, path)?;
+    let packed = packed(config, path, witness)?;
     let options = EngineOptions { packed, ..options(config, Some(context_tokens)) };
     let mut said = 0;
     let mut progress = |done: usize, total: usize| {
@@ -194,13 +196,13 @@ fn options(config: &Config, context_tokens: Option<u32>) -> EngineOptions {
 
 /// Where packed weights of this model are kept. They are found by the hash of all its bytes, so
 /// that a changed file is never served from what was packed of the old one.
-fn packed(config: &Config, path: &Path) -> Result<Option<Packed>, StartError> {
+fn packed(config: &Config, path: &Path, witness: Witness) -> Result<Option<Packed>, StartError> {
     let bytes_max = config.engine.packed_bytes_max;
     if bytes_max == 0 {
         return Ok(None);
     }
     let folder = PackedFolder { folder: config.model.home.join("packed"), bytes_max };
-    Ok(Some(Packed { folder, hash: files::hash(path)? }))
+    Ok(Some(Packed { folder, hash: files::hash(path)?, witness }))
 }
 
 /// The precision asked for. `auto` takes what the quality bench justified for the model (see
