@@ -95,7 +95,7 @@ pub struct Memory {
 pub struct CpuEngine {
     caps: Caps,
     memory: Memory,
-    features: &'static str,
+    features: String,
     kv_stored_as: &'static str,
     /// What was packed at this start and is not on disk under its name yet.
     unkept: Option<PackedWriter>,
@@ -123,7 +123,7 @@ impl CpuEngine {
             scratch_bytes: decoder.scratch_bytes(options.step_tokens_usual as usize),
             kv_bytes_per_token,
         };
-        let features = decoder.level().name();
+        let features = decoder.level().features();
         let kv_stored_as = decoder.page_shape().stored.name();
         let limits = caps.clone();
         let mut scratch = Scratch::new(options.precision);
@@ -153,9 +153,9 @@ impl CpuEngine {
         self.kv_stored_as
     }
 
-    /// Instruction set of its kernels: `avx512f`, `avx2+fma` or `portable`.
-    pub fn features(&self) -> &'static str {
-        self.features
+    /// Instruction sets of its kernels: `avx512f` (`+vnni`, `+bf16`), `avx2+fma` or `portable`.
+    pub fn features(&self) -> &str {
+        &self.features
     }
 }
 

@@ -141,6 +141,8 @@ struct Reply {
     body: String,
     /// The server's own times and counts, as `name=value`.
     facts: Vec<String>,
+    /// Names of fields that the server ignored, as a JSON list.
+    ignored: Option<String>,
 }
 
 /// Asks and prints.
@@ -164,6 +166,10 @@ pub fn run(arguments: &AskArgs, out: &mut impl Write) -> Result<(), AskError> {
             why: format!("no JSON came back: {error}"),
         })?;
     table::write(&response, &reply.facts, out)?;
+    if let Some(ignored) = reply.ignored {
+        // Beside the table, not in it: a misspelt field changes what was asked.
+        let _ = writeln!(io::stderr(), "ignored, unknown to the server: {ignored}");
+    }
     Ok(())
 }
 
@@ -188,9 +194,11 @@ fn post(arguments: &AskArgs, body: &[u8]) -> Result<Reply, AskError> {
     let facts =
         ["total-ms", "queue-ms", "state-ms", "engine-ms", "computed-tokens", "cached-tokens"];
     let facts = facts.iter().filter_map(|name| fact(name)).collect();
+    let ignored = response.headers().get("x-docket-ignored");
+    let ignored = ignored.and_then(|names| names.to_str().ok()).map(str::to_owned);
     let status = response.status().as_u16();
     let body = text.map_err(|error| failure(&arguments.url, &error))?;
-    Ok(Reply { status, body, facts })
+    Ok(Reply { status, body, facts, ignored })
 }
 
 fn failure(url: &str, error: &ureq::Error) -> AskError {

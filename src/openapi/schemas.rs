@@ -189,7 +189,7 @@ fn answer() -> Value {
 fn reading() -> Value {
     json!({
         "type": "object",
-        "required": ["argmax_is_label", "entropy", "orders", "order_consistency", "reads"],
+        "required": ["entropy", "orders", "order_consistency", "reads"],
         "properties": {
             "label_mass": reference("Probability"),
             "argmax_is_label": {"type": "boolean"},

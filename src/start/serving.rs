@@ -122,11 +122,13 @@ impl Serving {
         let warm = warm.map_err(DecideError::from);
         let outcome = self.decider.in_time(asker.since, deadline, warm).await?;
         let keeps = self.decider.actors().snapshot().residency.budget > 0;
-        let computed = u64::from(outcome.prompt_tokens.saturating_sub(outcome.reused));
+        // Where nothing is kept, nothing is read ahead.
+        let missing = outcome.prompt_tokens.saturating_sub(outcome.reused);
+        let computed = if keeps { u64::from(missing) } else { 0 };
         Ok(Prewarmed {
             model: self.served_name().to_owned(),
             prompt_tokens: u64::from(outcome.prompt_tokens),
-            reused: computed == 0,
+            reused: missing == 0,
             stored: outcome.stored && computed > 0,
             tier: if keeps { "memory" } else { "off" },
             cost: Cost {

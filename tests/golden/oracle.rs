@@ -70,7 +70,7 @@ fn compare(model: &TinyModel) {
 
 fn compare_at(model: &TinyModel, level: Level) {
     let engine = load_at(model, Precision::F32, level);
-    assert_eq!(engine.features(), level.name());
+    assert_eq!(engine.features(), level.features());
     let mut seeded = Seeded(7);
     let mut largest = 0.0_f64;
     for length in LENGTHS {

@@ -154,13 +154,14 @@ impl<T: Serialize> Serialize for ByLevel<'_, T> {
     }
 }
 
-/// How one question was read. `label_mass` is absent where the engine does not know it.
+/// How one question was read. What takes the whole vocabulary is absent where only the labels' rows
+/// were read.
 fn reading(diagnostics: &Diagnostics) -> Wire {
     let mut fields = Map::new();
     if let Some(mass) = diagnostics.label_mass {
         fields.insert("label_mass".to_owned(), json!(mass));
+        fields.insert("argmax_is_label".to_owned(), json!(diagnostics.argmax_is_label));
     }
-    fields.insert("argmax_is_label".to_owned(), json!(diagnostics.argmax_is_label));
     fields.insert("entropy".to_owned(), json!(diagnostics.entropy));
     fields.insert("orders".to_owned(), json!(diagnostics.orders));
     fields.insert("order_consistency".to_owned(), json!(diagnostics.order_consistency));

@@ -64,6 +64,18 @@ impl Level {
         }
     }
 
+    /// Name, with the dot products that it has: what answers may differ by between CPUs.
+    pub fn features(self) -> String {
+        let mut features = self.name().to_owned();
+        if self.has_int8_dot() {
+            features += "+vnni";
+        }
+        if self.has_bf16_dot() {
+            features += "+bf16";
+        }
+        features
+    }
+
     /// Whether the CPU multiplies and sums pairs of bf16 (`vdpbf16ps`).
     pub fn has_bf16_dot(self) -> bool {
         match self.0 {

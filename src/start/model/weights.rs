@@ -68,12 +68,13 @@ fn cpu(config: &Config, path: &Path) -> Result<Loaded, StartError> {
     let witness = Witness::of(path)?;
     let ModelFiles { config: decoder, tokenizer, prompt, tensors, fingerprint, .. } =
         files::open(path)?;
-    tracing::info!("loading weights: {} layers", decoder.layers);
     let parts = PromptFiles { tokenizer, prompt, fingerprint, rows: Some(decoder.vocab) };
     let prompter = prompter(config, path, &parts, Some(decoder.architecture))?;
     let context_tokens = context(config, u32::try_from(decoder.context).unwrap_or(u32::MAX))?;
     let packed = packed(config, path, witness)?;
     let options = EngineOptions { packed, ..options(config, Some(context_tokens)) };
+    let (layers, precision, threads) = (decoder.layers, options.precision, options.threads);
+    tracing::info!("loading weights: {layers} layers, {precision}, {threads} threads");
     let mut said = 0;
     let mut progress = |done: usize, total: usize| {
         let tenths = done * 10 / total.max(1);
