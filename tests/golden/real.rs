@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use actors::{PathPart, ReadSpec, Row};
 use docket::dialect::{Dialect, RequestLimits};
-use docket::engine::{CpuEngine, CpuSegment};
+use docket::engine::kernels::Precision;
+use docket::engine::{CpuEngine, CpuSegment, EngineOptions};
 use docket::files::{ModelFiles, open};
 use docket::json::{Json, Limits};
 use docket::models::{ModelRef, Store, Thoroughness};
@@ -32,6 +33,8 @@ const F32_MAX: f64 = 0.015;
 /// activations alone moves the median further, that takes the median's place.
 const SHIPPED_MEDIAN: f64 = 0.05;
 const SHIPPED_MAX: f64 = 0.4;
+/// Median difference on the file as shipped where we round too: both sides' rounding together.
+const ROUNDED_MEDIAN: f64 = 0.08;
 /// Log-probabilities further apart than this are told apart by any sound engine (issue 2).
 const CLEAR: f64 = 0.4;
 /// Reads of the recorded data, as many as issue 2 asks for.
@@ -206,13 +209,22 @@ fn agrees_with_llama_cpp(model: &Model) {
     for (index, (read, recorded)) in reads.zip(&recorded).enumerate() {
         assert_eq!(read, recorded.read, "prompt {index} of {} is another now", model.name);
     }
-    let engine = load(&files);
-    let found: Vec<_> = rendered.iter().flat_map(|each| each.run(&engine)).collect();
-    assert_near(model.name, &found, &recorded);
+    let found = |precision| {
+        let engine = load(&files, precision);
+        rendered.iter().flat_map(|each| each.run(&engine)).collect::<Vec<_>>()
+    };
+    assert_near(model.name, &found(Precision::F32), &recorded);
+    for precision in [Precision::Bf16, Precision::Int8] {
+        let shipped: Vec<_> = recorded.iter().map(|each| each.shipped.clone()).collect();
+        let what = format!("{}, as shipped, {precision}", model.name);
+        let difference = Difference::between(&found(precision), &shipped);
+        difference.assert_within(ROUNDED_MEDIAN, SHIPPED_MAX, &what);
+    }
 }
 
-fn load(files: &ModelFiles) -> CpuEngine {
-    let options = options(std::thread::available_parallelism().unwrap().get());
+fn load(files: &ModelFiles, precision: Precision) -> CpuEngine {
+    let threads = std::thread::available_parallelism().unwrap().get();
+    let options = EngineOptions { precision, ..options(threads) };
     CpuEngine::load(&files.config, &*files.tensors, &options, &mut |_, _| {}).unwrap()
 }
 
