@@ -18,7 +18,7 @@ use crate::observe;
 use crate::plan::cache::{CacheCore, CacheEffect, PrewarmAsk};
 use crate::plan::path::PathSegment;
 use crate::plan::residency::{Change, Computed};
-use crate::read::{Prefix, SegmentKey};
+use crate::read::{Prefix, SegmentKey, TenantId};
 use crate::registration::RegistrationMessage;
 use crate::scheduler::{SchedulerAsk, SchedulerMessage};
 
@@ -30,7 +30,7 @@ pub(crate) enum CacheAsk {
     /// Make a state resident and pin it.
     Prewarm { spec: PrewarmSpec, reply: oneshot::Sender<PrewarmResult>, permit: Permit },
     /// Keep a state whose response is out.
-    Promote { prefix: Prefix },
+    Promote { prefix: Prefix, tenant: TenantId },
     /// It need not be kept any more.
     Unregister { key: SegmentKey },
     /// Give up what waits.
@@ -167,7 +167,7 @@ impl<S: Segment> Cache<S> {
                 drop(permit);
                 effects
             }
-            CacheAsk::Promote { prefix } => self.core.promote(prefix, now),
+            CacheAsk::Promote { prefix, tenant } => self.core.promote(prefix, tenant, now),
             CacheAsk::Unregister { key } => self.core.unregister(key),
             CacheAsk::Drain => self.core.drain(),
             CacheAsk::Flush { reply } => {
@@ -187,16 +187,16 @@ impl<S: Segment> Cache<S> {
     ) -> Vec<CacheEffect> {
         self.tickets += 1;
         self.prewarms.insert(self.tickets, reply);
-        let PrewarmSpec { prefix, lane, ttl, wait, deadline, .. } = spec;
+        let PrewarmSpec { tenant, prefix, lane, ttl, wait, deadline } = spec;
         let deadline = deadline.map(tokio::time::Instant::into_std);
-        self.core
-            .prewarm(PrewarmAsk { ticket: self.tickets, prefix, lane, ttl, wait, deadline }, now)
+        let ticket = self.tickets;
+        self.core.prewarm(PrewarmAsk { ticket, tenant, prefix, lane, ttl, wait, deadline }, now)
     }
 
     fn perform(&mut self, effect: CacheEffect) {
         match effect {
-            CacheEffect::Want { prefix, lane, is_registration } => {
-                self.shared.scheduler(SchedulerAsk::Want { prefix, lane, is_registration });
+            CacheEffect::Want { prefix, tenant, lane, is_registration } => {
+                self.shared.scheduler(SchedulerAsk::Want { prefix, tenant, lane, is_registration });
             }
             CacheEffect::Unwant { key } => self.shared.scheduler(SchedulerAsk::Unwant { key }),
             CacheEffect::Answer { ticket, result } => {

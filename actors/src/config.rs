@@ -1,9 +1,11 @@
 //! Limits of the actors: what each bounds, in which unit, and its default; checked as a whole before start.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use crate::engine::{Caps, PAGE_TOKENS};
+use crate::read::{Lane, TenantId};
 
 /// All settings of the actors; immutable after [`start`](crate::start).
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -28,12 +30,24 @@ pub struct SchedulerConfig {
     pub chunk_tokens: u32,
     /// Most reads that may wait. Default 1,024. A decision on an empty queue is never refused for it.
     pub reads_max: usize,
-    /// Most unique tokens that may wait (a state counts once, zero if resident). Default 262,144.
-    /// A decision on an empty queue is never refused for it.
+    /// Most unique tokens that may wait in a decision's lane and in those above it (a state counts
+    /// once, zero if resident). Default 262,144. With nothing ahead nothing is refused for it.
     pub tokens_max: u64,
+    /// Most reads of one tenant that may wait or run. Default 768: a quarter of the queue is left to
+    /// others. A tenant of whom nothing waits is never refused for it.
+    pub tenant_reads_max: usize,
+    /// Longest predicted wait of a decision in the urgent lane; a longer one is refused at once. What
+    /// counts is the work ahead of it. Default 1 s.
+    pub wait_urgent: Duration,
+    /// Likewise in the normal lane. Default 8 s: the official clients give up after 10.
+    pub wait_normal: Duration,
+    /// Likewise in the batch lane. Default 60 s, the time limit of a request. The idle lane has none.
+    pub wait_batch: Duration,
     /// How many state groups that cannot run now may be passed over while a step is formed.
     /// Default 8.
     pub look_ahead: usize,
+    /// The order in which what waits is run.
+    pub order: OrderConfig,
     /// How often expired reads are looked for. Default 100 ms.
     pub tick: Duration,
     /// How long a drain lets admitted work go on. Default 30 s.
@@ -46,6 +60,58 @@ pub struct SchedulerConfig {
     /// How many restarts after a panic of an actor are made within the failure window before the
     /// supervisor gives up. Default 3.
     pub restarts_max: usize,
+}
+
+/// In which order what waits is run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OrderConfig {
+    /// How long a step should take: it is given as many tokens as the measured speed allows, between
+    /// 128 and [`step_tokens_max`](SchedulerConfig::step_tokens_max). Default 200 ms.
+    pub step_target: Duration,
+    /// After what wait a read of the batch or idle lane stands one lane higher. Default 10 s.
+    pub raise_after: Duration,
+    /// After what wait a read leads a step whatever its lane. Default 30 s.
+    pub age_max: Duration,
+    /// At every so many steps the oldest state comes right behind the urgent lane. Default 8, at least 2.
+    pub oldest_every: u64,
+    /// Tokens within which two tenants count as equally served, so that the better state wins.
+    /// Default 1,000, at least 1.
+    pub quantum_tokens: u64,
+    /// Shares of tenants that are not 1: a tenant of weight 2 gets twice the tokens while all wait.
+    pub weights: BTreeMap<TenantId, u32>,
+}
+
+impl OrderConfig {
+    /// The weight of a tenant.
+    pub(crate) fn weight(&self, tenant: &TenantId) -> u32 {
+        self.weights.get(tenant).copied().unwrap_or(1)
+    }
+
+    fn check(&self, faults: &mut Faults) {
+        faults.positive(self.step_target, "scheduler.order.step_target");
+        faults.positive(self.age_max, "scheduler.order.age_max");
+        faults.require(self.oldest_every > 1, "scheduler.order.oldest_every", || {
+            format!("{} is given, at least 2 is needed", self.oldest_every)
+        });
+        faults.at_least_one(usize::from(self.quantum_tokens > 0), "scheduler.order.quantum_tokens");
+        let is_weighed = self.weights.values().all(|weight| *weight > 0);
+        faults.require(is_weighed, "scheduler.order.weights", || {
+            "a weight of 0 is given, at least 1 is needed".to_owned()
+        });
+    }
+}
+
+impl Default for OrderConfig {
+    fn default() -> Self {
+        Self {
+            step_target: Duration::from_millis(200),
+            raise_after: Duration::from_secs(10),
+            age_max: Duration::from_secs(30),
+            oldest_every: 8,
+            quantum_tokens: 1_000,
+            weights: BTreeMap::new(),
+        }
+    }
 }
 
 /// Settings of the cache.
@@ -113,7 +179,12 @@ impl Default for SchedulerConfig {
             chunk_tokens: 192,
             reads_max: 1_024,
             tokens_max: 262_144,
+            tenant_reads_max: 768,
+            wait_urgent: Duration::from_secs(1),
+            wait_normal: Duration::from_secs(8),
+            wait_batch: Duration::from_mins(1),
             look_ahead: 8,
+            order: OrderConfig::default(),
             tick: Duration::from_millis(100),
             drain_timeout: Duration::from_secs(30),
             failures_max: 3,
@@ -179,6 +250,16 @@ impl Config {
 }
 
 impl SchedulerConfig {
+    /// Longest predicted wait with which a decision is let into `lane`; the idle lane has no limit.
+    pub fn wait_max(&self, lane: Lane) -> Option<Duration> {
+        match lane {
+            Lane::Urgent => Some(self.wait_urgent),
+            Lane::Normal => Some(self.wait_normal),
+            Lane::Batch => Some(self.wait_batch),
+            Lane::Idle => None,
+        }
+    }
+
     /// Checks these settings.
     ///
     /// # Errors
@@ -195,7 +276,9 @@ impl SchedulerConfig {
         faults.at_least_one(self.rows_max as usize, "scheduler.rows_max");
         faults.at_least_one(self.reads_max, "scheduler.reads_max");
         faults.at_least_one(usize::from(self.tokens_max > 0), "scheduler.tokens_max");
+        faults.at_least_one(self.tenant_reads_max, "scheduler.tenant_reads_max");
         faults.at_least_one(self.look_ahead, "scheduler.look_ahead");
+        self.order.check(&mut faults);
         faults.positive(self.tick, "scheduler.tick");
         faults.positive(self.failure_window, "scheduler.failure_window");
         faults.into_result()

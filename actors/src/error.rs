@@ -5,6 +5,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::engine::EngineError;
+use crate::read::Lane;
 
 /// How a decision's reads ended other than done. Each is final.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -55,6 +56,52 @@ pub enum RejectReason {
         /// When to come back.
         retry_after: Duration,
     },
+    /// What is ahead of it would take longer than its lane allows.
+    #[error(
+        "the wait in the {lane} lane would be {} ms, at most {} ms are allowed",
+        .wait.as_millis(), .limit.as_millis()
+    )]
+    WaitTooLong {
+        /// Its lane.
+        lane: Lane,
+        /// The predicted wait.
+        wait: Duration,
+        /// The lane's limit.
+        limit: Duration,
+        /// The next lower lane, if it would be let in there.
+        downgrade: Option<Lane>,
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// It could not be answered within the time that its caller gave it.
+    #[error(
+        "an answer would take {} ms, the request allows {} ms more",
+        .wait.as_millis(), .left.as_millis()
+    )]
+    PastDeadline {
+        /// The predicted wait, its own tokens included.
+        wait: Duration,
+        /// What is left until the deadline.
+        left: Duration,
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// Too many reads of its tenant wait or run.
+    #[error("{reads_waiting} reads of this key wait, at most {reads_max} may")]
+    TenantFull {
+        /// Waiting or running now.
+        reads_waiting: usize,
+        /// The limit.
+        reads_max: usize,
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// It was let in, but had to make room for more urgent work before any of it had run.
+    #[error("displaced by more urgent work")]
+    Displaced {
+        /// When to come back.
+        retry_after: Duration,
+    },
     /// A prompt is longer than the context.
     #[error("the prompt is {tokens} tokens, at most {tokens_max} fit")]
     TooLong {
@@ -75,9 +122,12 @@ impl RejectReason {
     /// When to come back, where that helps.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::QueueFull { retry_after, .. } | Self::TokensFull { retry_after, .. } => {
-                Some(*retry_after)
-            }
+            Self::QueueFull { retry_after, .. }
+            | Self::TokensFull { retry_after, .. }
+            | Self::WaitTooLong { retry_after, .. }
+            | Self::PastDeadline { retry_after, .. }
+            | Self::TenantFull { retry_after, .. }
+            | Self::Displaced { retry_after } => Some(*retry_after),
             Self::TooLong { .. } | Self::Draining | Self::EngineDead(_) => None,
         }
     }
@@ -87,6 +137,9 @@ impl RejectReason {
         match self {
             Self::QueueFull { .. } => "queue_full",
             Self::TokensFull { .. } => "tokens",
+            Self::WaitTooLong { .. } | Self::PastDeadline { .. } => "wait",
+            Self::TenantFull { .. } => "tenant",
+            Self::Displaced { .. } => "displaced",
             Self::TooLong { .. } => "too_long",
             Self::Draining => "draining",
             Self::EngineDead(_) => "engine",

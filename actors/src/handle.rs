@@ -14,6 +14,7 @@ use crate::error::ReadError;
 use crate::links::Shared;
 use crate::observe;
 use crate::plan::DecisionId;
+use crate::plan::admit::Admitted;
 use crate::read::{Lane, Prefix, ReadOutcome, ReadSpec, TenantId};
 use crate::registration::RegistrationMessage;
 use crate::request::{RequestActor, RequestArguments, RequestMessage};
@@ -30,6 +31,8 @@ pub struct DecisionMeta {
     pub lane: Lane,
     /// When its reads expire.
     pub deadline: Option<Instant>,
+    /// Whether the caller asked for that time limit; then it is not let in if it cannot be met.
+    pub deadline_is_asked: bool,
     /// Head and state, shared by all its reads.
     pub prefix: Prefix,
     /// Reads of its first stage; counted as at least one.
@@ -94,7 +97,9 @@ impl Handle {
         let entry = self.shared.enter_decision(&meta).inspect_err(observe::refused)?;
         let decision = entry.guard.decision;
         let prefix = meta.prefix.clone();
-        self.shared.scheduler(SchedulerAsk::open(decision, &meta));
+        let missing = self.shared.missing(&meta.prefix);
+        let displaces = entry.admitted == Admitted::Displacing;
+        self.shared.scheduler(SchedulerAsk::open(decision, &meta, missing, displaces));
         let arguments = RequestArguments { shared: Arc::clone(&self.shared), prefix, entry };
         let (request, _) = ActorRuntime::spawn_instant(None, RequestActor, arguments)
             .map_err(|_| ReadError::Unavailable)?;
@@ -108,7 +113,7 @@ impl Handle {
     /// As [`open`](Self::open); with `wait` also those of the computation, and
     /// [`ReadError::Expired`] at the deadline.
     pub async fn prewarm(&self, spec: PrewarmSpec) -> Result<PrewarmOutcome, ReadError> {
-        let permit = self.shared.enter_prewarm(&spec.prefix).inspect_err(observe::refused)?;
+        let permit = self.shared.enter_prewarm(&spec).inspect_err(observe::refused)?;
         let (reply, outcome) = oneshot::channel();
         self.shared.cache(CacheAsk::Prewarm { spec, reply, permit });
         outcome.await.unwrap_or(Err(ReadError::Unavailable))

@@ -151,7 +151,7 @@ pub(crate) fn load(view: &LoadView) {
         let waiting = view.waiting_in(lane) as f64;
         gauge!("docket_queue_reads", "lane" => lane.as_str()).set(waiting);
     }
-    gauge!("docket_queue_tokens").set(view.tokens_waiting as f64);
+    gauge!("docket_queue_tokens").set(view.tokens() as f64);
     gauge!("docket_reads_in_flight").set(view.reads_in_flight as f64);
     gauge!("docket_decisions_open").set(view.decisions_open as f64);
     gauge!("docket_engine_tokens_per_second").set(view.tokens_per_second);

@@ -8,9 +8,11 @@
 pub(crate) mod admit;
 pub(crate) mod boundary;
 pub(crate) mod cache;
+mod displace;
 mod draft;
 mod ending;
 mod failures;
+pub(crate) mod fair;
 #[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]

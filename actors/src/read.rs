@@ -27,6 +27,16 @@ impl Lane {
     /// All lanes, most urgent first.
     pub const ALL: [Self; 4] = [Self::Urgent, Self::Normal, Self::Batch, Self::Idle];
 
+    /// The lane in which what has waited long stands: one higher, but never the urgent one.
+    #[must_use]
+    pub fn raised(self) -> Self {
+        match self {
+            Self::Urgent => Self::Urgent,
+            Self::Normal | Self::Batch => Self::Normal,
+            Self::Idle => Self::Batch,
+        }
+    }
+
     /// Its name on the wire, in metrics and logs.
     pub fn as_str(self) -> &'static str {
         match self {

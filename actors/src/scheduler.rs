@@ -16,16 +16,16 @@ use crate::handle::DecisionMeta;
 use crate::links::{Permit, Shared};
 use crate::observe;
 use crate::plan::residency::LeaseReply;
-use crate::plan::scheduler::{SchedulerCore, SchedulerEffect, SchedulerEvent};
+use crate::plan::scheduler::{Opening, SchedulerCore, SchedulerEffect, SchedulerEvent};
 use crate::plan::{DecisionId, ReadId};
-use crate::read::{Lane, Prefix, ReadSpec, SegmentKey};
+use crate::read::{Lane, Prefix, ReadSpec, SegmentKey, TenantId};
 use crate::request::{ReadPort, ReadResult};
 use crate::snapshot::DrainReport;
 
 /// What handles, request actors and the cache ask of the scheduler.
 pub(crate) enum SchedulerAsk {
     /// A decision was admitted.
-    Open { decision: DecisionId, prefix: Prefix, lane: Lane, deadline: Option<Instant> },
+    Open(Opening),
     /// Read these.
     Submit {
         decision: DecisionId,
@@ -40,7 +40,7 @@ pub(crate) enum SchedulerAsk {
     /// The decision is over.
     Close { decision: DecisionId },
     /// Compute a state, or change how urgently.
-    Want { prefix: Prefix, lane: Lane, is_registration: bool },
+    Want { prefix: Prefix, tenant: TenantId, lane: Lane, is_registration: bool },
     /// It is not wanted any more.
     Unwant { key: SegmentKey },
     /// Finish and stop.
@@ -48,13 +48,23 @@ pub(crate) enum SchedulerAsk {
 }
 
 impl SchedulerAsk {
-    pub(crate) fn open(decision: DecisionId, meta: &DecisionMeta) -> Self {
-        Self::Open {
+    /// * `missing`: tokens of the prefix that are not resident.
+    /// * `displaces`: whether lower lanes have to make room for its reads.
+    pub(crate) fn open(
+        decision: DecisionId,
+        meta: &DecisionMeta,
+        missing: u64,
+        displaces: bool,
+    ) -> Self {
+        Self::Open(Opening {
             decision,
+            tenant: meta.tenant.clone(),
             prefix: meta.prefix.clone(),
+            missing: u32::try_from(missing).unwrap_or(u32::MAX),
             lane: meta.lane,
+            displaces: if displaces { meta.first_reads.max(1) } else { 0 },
             deadline: meta.deadline.map(tokio::time::Instant::into_std),
-        }
+        })
     }
 }
 
@@ -170,17 +180,15 @@ impl<E: Engine> Scheduler<E> {
     /// Takes ports and permits out of a message; the rest is the core's business.
     fn event_of(&mut self, ask: SchedulerAsk) -> (SchedulerEvent<E::Segment>, Option<Permit>) {
         let event = match ask {
-            SchedulerAsk::Open { decision, prefix, lane, deadline } => {
-                SchedulerEvent::Open { decision, prefix, lane, deadline }
-            }
+            SchedulerAsk::Open(opening) => SchedulerEvent::Open(opening),
             SchedulerAsk::Submit { decision, first, reads, at, port, permit } => {
                 self.ports.insert(decision, port);
                 return (SchedulerEvent::Submit { decision, first, reads, at }, permit);
             }
             SchedulerAsk::Withdraw { decision } => SchedulerEvent::Withdraw { decision },
             SchedulerAsk::Close { decision } => SchedulerEvent::Close { decision },
-            SchedulerAsk::Want { prefix, lane, is_registration } => {
-                SchedulerEvent::Want { prefix, lane, is_registration }
+            SchedulerAsk::Want { prefix, tenant, lane, is_registration } => {
+                SchedulerEvent::Want { prefix, tenant, lane, is_registration }
             }
             SchedulerAsk::Unwant { key } => SchedulerEvent::Unwant { key },
             SchedulerAsk::Drain { reply } => {

@@ -12,7 +12,7 @@ use crate::error::{ReadError, RejectReason};
 use crate::handle::PrewarmOutcome;
 use crate::plan::path::path_of;
 use crate::plan::residency::Residency;
-use crate::read::{Lane, Prefix, SegmentKey};
+use crate::read::{Lane, Prefix, SegmentKey, TenantId};
 use crate::snapshot::ResidencyView;
 
 /// A refused prewarm is told to come back after this.
@@ -37,7 +37,7 @@ pub(crate) enum Word {
 #[derive(Debug, Clone)]
 pub(crate) enum CacheEffect {
     /// Have the scheduler compute a state, or raise the lane of one it was asked for.
-    Want { prefix: Prefix, lane: Lane, is_registration: bool },
+    Want { prefix: Prefix, tenant: TenantId, lane: Lane, is_registration: bool },
     /// Nobody wants it any more.
     Unwant { key: SegmentKey },
     /// Answer the prewarm with this ticket.
@@ -50,6 +50,7 @@ pub(crate) enum CacheEffect {
 #[derive(Debug, Clone)]
 pub(crate) struct PrewarmAsk {
     pub(crate) ticket: u64,
+    pub(crate) tenant: TenantId,
     pub(crate) prefix: Prefix,
     pub(crate) lane: Lane,
     pub(crate) ttl: Option<Duration>,
@@ -60,6 +61,8 @@ pub(crate) struct PrewarmAsk {
 #[derive(Debug)]
 struct Want {
     prefix: Prefix,
+    /// Who wanted it first.
+    tenant: TenantId,
     lane: Lane,
     registration: bool,
     prewarms: Vec<Member>,
@@ -117,7 +120,7 @@ impl<S: Segment> CacheCore<S> {
         let waiting = ask.wait.then_some(ticket);
         let (since, deadline) = (now, ask.deadline);
         let member = Member { ticket: waiting, ttl, since, deadline, outcome: absent };
-        let mut effects = self.want(ask.prefix, ask.lane, Some(member));
+        let mut effects = self.want(ask.prefix, ask.tenant, ask.lane, Some(member));
         if !ask.wait {
             effects.extend(answer(Ok(PrewarmOutcome { pending: true, ..absent })));
         }
@@ -125,7 +128,12 @@ impl<S: Segment> CacheCore<S> {
     }
 
     /// Keeps a state whose response is out, at no cost if its pages are still there.
-    pub(crate) fn promote(&mut self, prefix: Prefix, now: Instant) -> Vec<CacheEffect> {
+    pub(crate) fn promote(
+        &mut self,
+        prefix: Prefix,
+        tenant: TenantId,
+        now: Instant,
+    ) -> Vec<CacheEffect> {
         let key = prefix.state.key;
         let tell = |word| CacheEffect::Tell { key, word };
         if self.residency.keep(key, now) {
@@ -137,7 +145,7 @@ impl<S: Segment> CacheCore<S> {
         if hopeless || self.has_room_for(key).is_err() {
             return vec![tell(Word::Dropped)];
         }
-        let mut effects = self.want(prefix, Lane::Idle, None);
+        let mut effects = self.want(prefix, tenant, Lane::Idle, None);
         effects.push(tell(Word::Deferred));
         effects
     }
@@ -234,11 +242,18 @@ impl<S: Segment> CacheCore<S> {
     }
 
     /// Adds a prewarm, or without one a registration, to the want for a state.
-    fn want(&mut self, prefix: Prefix, lane: Lane, member: Option<Member>) -> Vec<CacheEffect> {
+    fn want(
+        &mut self,
+        prefix: Prefix,
+        tenant: TenantId,
+        lane: Lane,
+        member: Option<Member>,
+    ) -> Vec<CacheEffect> {
         let key = prefix.state.key;
         let is_new = !self.wants.contains_key(&key);
         let want = self.wants.entry(key).or_insert_with(|| Want {
             prefix,
+            tenant,
             lane,
             registration: false,
             prewarms: Vec::new(),
@@ -252,7 +267,8 @@ impl<S: Segment> CacheCore<S> {
         if !is_new && !changed {
             return Vec::new();
         }
-        vec![CacheEffect::Want { prefix: want.prefix.clone(), lane: want.lane, is_registration }]
+        let (prefix, tenant) = (want.prefix.clone(), want.tenant.clone());
+        vec![CacheEffect::Want { prefix, tenant, lane: want.lane, is_registration }]
     }
 
     fn forget_unwanted(&mut self, key: SegmentKey) -> Vec<CacheEffect> {

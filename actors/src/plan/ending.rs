@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::engine::Segment;
-use crate::error::ReadError;
+use crate::error::{ReadError, RejectReason};
 use crate::plan::queue::Asker;
 use crate::plan::scheduler::{SchedulerCore, SchedulerEffect};
 use crate::plan::{DecisionId, ReadId};
@@ -31,6 +31,7 @@ impl<S: Segment> SchedulerCore<S> {
             Err(ReadError::Expired { .. }) => totals.expired += 1,
             Err(ReadError::Cancelled) => totals.cancelled += 1,
             Err(ReadError::Draining) => totals.drained += 1,
+            Err(ReadError::Rejected(RejectReason::Displaced { .. })) => totals.displaced += 1,
             Err(ReadError::Rejected(_) | ReadError::Engine(_) | ReadError::Unavailable) => {
                 totals.failed += 1;
             }
@@ -47,7 +48,7 @@ impl<S: Segment> SchedulerCore<S> {
     }
 
     /// Takes a decision's reads out of the queue and of the running step.
-    fn take_askers(&mut self, decision: DecisionId) -> Vec<Asker> {
+    pub(super) fn take_askers(&mut self, decision: DecisionId) -> Vec<Asker> {
         let Some(key) = self.decisions.get(&decision).map(|entry| entry.key) else {
             return Vec::new();
         };

@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use crate::config::{CacheConfig, SchedulerConfig};
+use crate::config::{CacheConfig, OrderConfig, SchedulerConfig};
 use crate::engine::{EngineError, Step};
 use crate::plan::DecisionId;
 use crate::plan::cache::{CacheCore, CacheEffect, PrewarmAsk};
-use crate::plan::draft::{Moment, StepLimits, form};
+use crate::plan::draft::{Lead, Moment, StepLimits, form};
 use crate::plan::fixture::{Run, caps, length, prefix, run, spec, start_of_time};
 use crate::plan::queue::Lease;
 use crate::plan::residency::Change;
-use crate::plan::scheduler::{SchedulerCore, SchedulerEffect, SchedulerEvent};
-use crate::read::{Lane, SegmentKey};
+use crate::plan::scheduler::{Opening, SchedulerCore, SchedulerEffect, SchedulerEvent};
+use crate::read::{Lane, SegmentKey, TenantId};
 
 /// Both cores, the messages between them, and the step that runs.
 struct World {
@@ -25,6 +25,8 @@ struct World {
     to_cache: VecDeque<SchedulerEffect<Run>>,
     to_scheduler: VecDeque<SchedulerEvent<Run>>,
     step: Option<Step<Run>>,
+    /// Steps in a row without urgent work while some was ready.
+    inversions: u32,
     /// Tokens of each segment that were computed since it was last dropped.
     done: BTreeMap<SegmentKey, u32>,
     answered: BTreeMap<crate::plan::ReadId, u32>,
@@ -43,6 +45,13 @@ impl World {
             chunk_tokens: LIMITS.chunk_tokens,
             look_ahead: LIMITS.look_ahead,
             failures_max: usize::MAX / 8,
+            order: OrderConfig {
+                age_max: Duration::from_millis(300),
+                raise_after: Duration::from_millis(150),
+                oldest_every: 3,
+                quantum_tokens: 100,
+                ..OrderConfig::default()
+            },
             ..SchedulerConfig::default()
         };
         let cache = CacheConfig { kv_bytes, ..CacheConfig::default() };
@@ -53,6 +62,7 @@ impl World {
             to_cache: VecDeque::new(),
             to_scheduler: VecDeque::new(),
             step: None,
+            inversions: 0,
             done: BTreeMap::new(),
             answered: BTreeMap::new(),
             submitted: 0,
@@ -95,6 +105,19 @@ impl World {
             assert_eq!(length(&row.path, &chunks), expected, "a row without its state");
         }
         self.step = Some(step);
+        self.check_inversion();
+    }
+
+    /// Urgent work that is ready is in the next step, or in the one after if the oldest led.
+    fn check_inversion(&mut self) {
+        let Some(running) = &self.scheduler.running else { return };
+        let chunks = running.chunks.iter().map(|chunk| chunk.lane);
+        let rows = running.rows.iter().filter_map(|row| row.row.place()).map(|place| place.0);
+        let has_urgent = chunks.chain(rows).any(|lane| lane == Lane::Urgent);
+        let is_left =
+            self.scheduler.queue.leased().any(|(_, group)| group.has_work_in(Lane::Urgent));
+        self.inversions = if is_left && !has_urgent { self.inversions + 1 } else { 0 };
+        assert!(self.inversions <= 1, "urgent work is passed over twice");
     }
 
     fn deliver_to_cache(&mut self) {
@@ -130,8 +153,8 @@ impl World {
     fn take_cache_effects(&mut self, effects: Vec<CacheEffect>) {
         for effect in effects {
             let event = match effect {
-                CacheEffect::Want { prefix, lane, is_registration } => {
-                    SchedulerEvent::Want { prefix, lane, is_registration }
+                CacheEffect::Want { prefix, tenant, lane, is_registration } => {
+                    SchedulerEvent::Want { prefix, tenant, lane, is_registration }
                 }
                 CacheEffect::Unwant { key } => SchedulerEvent::Unwant { key },
                 CacheEffect::Answer { .. } | CacheEffect::Tell { .. } => continue,
@@ -167,7 +190,11 @@ impl World {
         self.decisions.push((decision, name));
         let prefix = prefix(name, tokens_of(name));
         let deadline = (self.next.is_multiple_of(5)).then(|| self.now + Duration::from_millis(900));
-        self.tell(SchedulerEvent::Open { decision, prefix, lane, deadline });
+        let missing = prefix.tokens();
+        let tenant = tenant(name);
+        let displaces = 0;
+        let opening = Opening { decision, tenant, prefix, missing, lane, displaces, deadline };
+        self.tell(SchedulerEvent::Open(opening));
         let reads: Vec<_> =
             (0..reads).map(|read| spec(name, 1 + (read * 37 + lane as u32) % 99)).collect();
         self.submitted += reads.len() as u64;
@@ -183,13 +210,14 @@ impl World {
 
     fn prewarm(&mut self, name: u32, lane: Lane) {
         let prefix = prefix(name, tokens_of(name));
-        let ask = PrewarmAsk { ticket: 0, prefix, lane, ttl: None, wait: false, deadline: None };
+        let (tenant, ttl, deadline) = (tenant(name), None, None);
+        let ask = PrewarmAsk { ticket: 0, tenant, prefix, lane, ttl, wait: false, deadline };
         let effects = self.cache.prewarm(ask, self.now);
         self.take_cache_effects(effects);
     }
 
     fn promote(&mut self, name: u32) {
-        let effects = self.cache.promote(prefix(name, tokens_of(name)), self.now);
+        let effects = self.cache.promote(prefix(name, tokens_of(name)), tenant(name), self.now);
         self.take_cache_effects(effects);
     }
 
@@ -243,10 +271,11 @@ impl World {
         if self.scheduler.running.is_some() {
             return;
         }
-        let moment = Moment { generation: 0, is_busy: true };
+        let moment = Moment { generation: 0, is_busy: true, lead: Lead::InTurn };
         let draft = form(queue, segments, LIMITS, moment);
         let is_granted = |key| queue.group(key).is_some_and(|group| group.lease == Lease::Granted);
-        let best = queue.order().find(|(lane, key)| is_granted(*key) && *lane != Lane::Idle);
+        let lanes = Lane::ALL.into_iter().filter(|lane| *lane != Lane::Idle);
+        let best = lanes.flat_map(|lane| queue.order_in(lane)).find(|(_, key)| is_granted(*key));
         if let Some((_, best)) = best {
             let first_chunk = draft.chunks.first().map(|chunk| chunk.group);
             let first_row = draft.rows.first().map(|(key, _)| *key);
@@ -255,6 +284,11 @@ impl World {
             assert_eq!(idle, 0, "idle work beside other work");
         }
     }
+}
+
+/// Two tenants, whose states are their own.
+fn tenant(name: u32) -> TenantId {
+    TenantId(["a", "b"][name as usize % 2].into())
 }
 
 fn tokens_of(name: u32) -> u32 {

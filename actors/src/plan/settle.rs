@@ -9,7 +9,7 @@ use crate::engine::{EngineError, Epoch, RowOutcome, Segment, StepOutcome};
 use crate::error::ReadError;
 use crate::plan::draft::DraftChunk;
 use crate::plan::path::PathSegment;
-use crate::plan::queue::{Asker, QueuedRow};
+use crate::plan::queue::{Asker, Group, Lease, QueuedRow};
 use crate::plan::residency::Computed;
 use crate::plan::running::{Running, RunningRow};
 use crate::plan::scheduler::{SchedulerCore, SchedulerEffect};
@@ -74,6 +74,9 @@ impl<S: Segment> SchedulerCore<S> {
         }
         for chunk in &running.chunks {
             for key in self.groups_on(chunk.key) {
+                let group = self.queue.group(key);
+                let missing = group.map_or(0, |group| self.segments.remaining(&group.path));
+                self.queue.set_missing(key, missing);
                 self.settle_resident(key, now, true);
             }
         }
@@ -126,10 +129,14 @@ impl<S: Segment> SchedulerCore<S> {
         self.end_want(key, Ok(()));
     }
 
-    fn groups_on(&self, segment: SegmentKey) -> Vec<SegmentKey> {
-        let groups = self.queue.groups();
-        let on = groups.filter(|(_, group)| group.path.iter().any(|part| part.key == segment));
-        on.map(|(key, _)| key).collect()
+    /// Leased groups whose path has `segment`: one for a state, any number for a head.
+    pub(super) fn groups_on(&self, segment: SegmentKey) -> Vec<SegmentKey> {
+        let is_leased = |group: &&Group| group.lease == Lease::Granted;
+        if self.queue.group(segment).filter(is_leased).is_some() {
+            return vec![segment];
+        }
+        let on = |group: &Group| group.path.iter().any(|part| part.key == segment);
+        self.queue.leased().filter(|(_, group)| on(group)).map(|(key, _)| key).collect()
     }
 
     fn settle_row(

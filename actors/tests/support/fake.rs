@@ -226,6 +226,7 @@ pub(crate) fn meta(prefix: &Prefix, lane: Lane, reads: usize) -> DecisionMeta {
         tenant: TenantId(Arc::from("t")),
         lane,
         deadline: None,
+        deadline_is_asked: false,
         prefix: prefix.clone(),
         first_reads: reads,
         first_tokens: 20 * reads as u64,
