@@ -62,21 +62,34 @@ pub struct SchedulerConfig {
     pub restarts_max: usize,
 }
 
+/// By what the states of a tenant are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ranking {
+    /// The least unique tokens to compute a waiting read.
+    #[default]
+    Work,
+    /// The oldest waiting read: first come, first served. It is there to be compared with.
+    Arrival,
+}
+
 /// In which order what waits is run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OrderConfig {
     /// How long a step should take: it is given as many tokens as the measured speed allows, between
     /// 128 and [`step_tokens_max`](SchedulerConfig::step_tokens_max). Default 200 ms.
     pub step_target: Duration,
-    /// After what wait a read of the batch or idle lane stands one lane higher. Default 10 s.
+    /// After what wait a read of the batch or idle lane stands one lane higher. Default 60 s, the
+    /// limit of the batch lane: earlier, bulk work that was let in would be ahead of normal work.
     pub raise_after: Duration,
-    /// After what wait a read leads a step whatever its lane. Default 30 s.
+    /// After what wait a read leads a step whatever its lane. Default 120 s.
     pub age_max: Duration,
     /// At every so many steps the oldest state comes right behind the urgent lane. Default 8, at least 2.
     pub oldest_every: u64,
     /// Tokens within which two tenants count as equally served, so that the better state wins.
     /// Default 1,000, at least 1.
     pub quantum_tokens: u64,
+    /// By what the states of a tenant are ordered. Default `Work`.
+    pub ranking: Ranking,
     /// Shares of tenants that are not 1: a tenant of weight 2 gets twice the tokens while all wait.
     pub weights: BTreeMap<TenantId, u32>,
 }
@@ -105,10 +118,11 @@ impl Default for OrderConfig {
     fn default() -> Self {
         Self {
             step_target: Duration::from_millis(200),
-            raise_after: Duration::from_secs(10),
-            age_max: Duration::from_secs(30),
+            raise_after: Duration::from_mins(1),
+            age_max: Duration::from_mins(2),
             oldest_every: 8,
             quantum_tokens: 1_000,
+            ranking: Ranking::Work,
             weights: BTreeMap::new(),
         }
     }

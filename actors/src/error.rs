@@ -1,5 +1,6 @@
 //! Why a read, or a whole decision, ended without an outcome.
 
+use std::fmt;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -17,10 +18,12 @@ pub enum ReadError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// Its deadline passed while it waited.
-    #[error("not answered within {waited:?}")]
+    #[error("not answered within {waited:?}{}", .spent.map(|spent| spent.to_string()).unwrap_or_default())]
     Expired {
         /// From admission to expiry.
         waited: Duration,
+        /// Where that time went, if it waited for the engine at all.
+        spent: Option<Spent>,
     },
     /// The caller went away.
     #[error("cancelled")]
@@ -31,6 +34,28 @@ pub enum ReadError {
     /// An actor died; the request may be sent again.
     #[error("the scheduler is restarting")]
     Unavailable,
+}
+
+/// Where the time of a read went that was not answered in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    /// From admission until work on it began.
+    pub queue: Duration,
+    /// From then until its state was resident.
+    pub state: Duration,
+    /// From then on.
+    pub engine: Duration,
+}
+
+impl fmt::Display for Spent {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [queue, state, engine] =
+            [self.queue, self.state, self.engine].map(|time| time.as_millis());
+        write!(
+            formatter,
+            ": {queue} ms until its turn, {state} ms until its state was read, {engine} ms for the engine"
+        )
+    }
 }
 
 /// Why a decision was refused before anything was queued.

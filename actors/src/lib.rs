@@ -27,13 +27,14 @@ pub mod snapshot;
 mod supervise;
 
 pub use config::{
-    CacheConfig, Config, ConfigProblem, Register, RegistrationConfig, SchedulerConfig,
+    CacheConfig, Config, ConfigProblem, OrderConfig, Ranking, Register, RegistrationConfig,
+    SchedulerConfig,
 };
 pub use engine::{
     Caps, Chunk, Completion, Engine, EngineError, Epoch, PAGE_TOKENS, PathPart, Row, RowOutcome,
     Segment, Step, StepOutcome,
 };
-pub use error::{ReadError, RejectReason};
+pub use error::{ReadError, RejectReason, Spent};
 pub use handle::{DecisionHandle, DecisionMeta, Handle, PrewarmOutcome, PrewarmSpec};
 pub use plan::{DecisionId, ReadId};
 pub use read::{

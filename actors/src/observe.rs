@@ -3,6 +3,8 @@
 //! Only this file calls the `metrics` macros. Label values are bounded: lanes, reasons and results,
 //! never a tenant.
 
+use std::time::Duration;
+
 use metrics::{counter, gauge, histogram};
 
 use crate::error::ReadError;
@@ -31,7 +33,13 @@ pub const METRICS: &[(&str, &str, &str)] = &[
         "State tokens computed again while they were resident; must stay 0",
     ),
     ("docket_queue_reads", "gauge", "Reads that wait, by lane"),
-    ("docket_queue_tokens", "gauge", "Unique tokens that wait"),
+    ("docket_queue_tokens", "gauge", "Unique tokens that wait, by lane"),
+    (
+        "docket_fairness_gap_tokens",
+        "gauge",
+        "Largest gap in served tokens between two tenants of a lane",
+    ),
+    ("docket_plan_duration_seconds", "histogram", "Time to plan a step and begin it"),
     ("docket_reads_in_flight", "gauge", "Reads in the running step"),
     ("docket_decisions_open", "gauge", "Decisions that are open"),
     ("docket_engine_tokens_per_second", "gauge", "Smoothed speed of the engine"),
@@ -65,7 +73,17 @@ const COUNTERS: &[(&str, &str, &[&str])] = &[
     (
         "docket_admission_rejections_total",
         "reason",
-        &["queue_full", "tokens", "too_long", "draining", "engine", "restarting"],
+        &[
+            "queue_full",
+            "tokens",
+            "wait",
+            "tenant",
+            "displaced",
+            "too_long",
+            "draining",
+            "engine",
+            "restarting",
+        ],
     ),
     (
         "docket_reads_total",
@@ -145,13 +163,21 @@ pub(crate) fn step_ended(step: &StepLogEntry) {
     histogram!("docket_step_rows").record(step.rows.len() as f64);
 }
 
+/// A step was planned and begun, which took so long by the real clock.
+pub(crate) fn planned(took: Duration) {
+    histogram!("docket_plan_duration_seconds").record(took);
+}
+
 /// The scheduler has published.
 pub(crate) fn load(view: &LoadView) {
     for lane in Lane::ALL {
         let waiting = view.waiting_in(lane) as f64;
         gauge!("docket_queue_reads", "lane" => lane.as_str()).set(waiting);
     }
-    gauge!("docket_queue_tokens").set(view.tokens() as f64);
+    for (lane, tokens) in Lane::ALL.into_iter().zip(view.tokens_waiting) {
+        gauge!("docket_queue_tokens", "lane" => lane.as_str()).set(tokens as f64);
+    }
+    gauge!("docket_fairness_gap_tokens").set(view.gap_tokens as f64);
     gauge!("docket_reads_in_flight").set(view.reads_in_flight as f64);
     gauge!("docket_decisions_open").set(view.decisions_open as f64);
     gauge!("docket_engine_tokens_per_second").set(view.tokens_per_second);

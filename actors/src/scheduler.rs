@@ -117,6 +117,8 @@ pub(crate) struct Scheduler<E: Engine> {
     ports: BTreeMap<DecisionId, ReadPort>,
     drains: Vec<oneshot::Sender<DrainReport>>,
     drained: Option<DrainReport>,
+    /// The next deadline for which a tick is under way.
+    alarm: Option<Instant>,
 }
 
 /// The scheduler actor.
@@ -144,7 +146,8 @@ impl<E: Engine> Actor for SchedulerActor<E> {
         let (ports, drains) = (BTreeMap::new(), Vec::new());
         // The timer ends with the actor.
         drop(myself.send_interval(config.tick, || SchedulerMessage::Tick));
-        let scheduler = Scheduler { shared, engine, cache, core, ports, drains, drained: None };
+        let scheduler =
+            Scheduler { shared, engine, cache, core, ports, drains, drained: None, alarm: None };
         scheduler.publish();
         Ok(scheduler)
     }
@@ -165,13 +168,18 @@ impl<E: Engine> Actor for SchedulerActor<E> {
             }
             SchedulerMessage::Tick => (SchedulerEvent::Tick, None),
         };
+        let planning = Instant::now();
         let effects = scheduler.core.on(event, now());
+        if effects.iter().any(|effect| matches!(effect, SchedulerEffect::Run(_))) {
+            observe::planned(planning.elapsed());
+        }
         // Published before replies go out, so that who has an outcome sees its consequences.
         scheduler.publish();
         drop(permit);
         for effect in effects {
             scheduler.perform(&myself, effect);
         }
+        scheduler.set_alarm(&myself);
         Ok(())
     }
 }
@@ -224,6 +232,17 @@ impl<E: Engine> Scheduler<E> {
                 self.shared.log_step(step);
             }
             SchedulerEffect::Drained(report) => self.end_drain(report),
+        }
+    }
+
+    /// Has a tick come at the next deadline, so that what expires is told at once.
+    fn set_alarm(&mut self, myself: &ActorRef<SchedulerMessage<E::Segment>>) {
+        let (next, now) = (self.core.next_deadline(), now());
+        let is_set = self.alarm.is_some_and(|alarm| alarm > now && Some(alarm) <= next);
+        if let (Some(next), false) = (next, is_set) {
+            self.alarm = Some(next);
+            // A tick too many does no harm.
+            drop(myself.send_after(next.saturating_duration_since(now), || SchedulerMessage::Tick));
         }
     }
 

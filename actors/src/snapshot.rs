@@ -58,6 +58,8 @@ pub struct LoadView {
     pub tokens_waiting: [u64; 4],
     /// Tokens of the running step; it began at `last_progress`.
     pub step_tokens: u32,
+    /// Which part of the engine's time each lane had of late.
+    pub shares: [f64; 4],
     /// The largest difference, in computed tokens by weight, between what two tenants that wait in
     /// one lane were served.
     pub gap_tokens: u64,
@@ -119,6 +121,7 @@ impl LoadView {
             reads_in_flight: 0,
             tokens_waiting: [0; 4],
             step_tokens: 0,
+            shares: [0.0; 4],
             gap_tokens: 0,
             decisions_open: 0,
             wants_waiting: 0,
@@ -141,6 +144,7 @@ impl LoadView {
             displaceable: self.reads_displaceable,
             tokens: self.tokens_waiting,
             step_tokens: u64::from(self.step_tokens).saturating_sub(ran_tokens),
+            shares: self.shares,
             tokens_per_second: self.tokens_per_second,
             tenant_reads: 0,
         }

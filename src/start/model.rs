@@ -115,6 +115,13 @@ pub(super) fn actor_config(config: &Config) -> actors::Config {
     actors.scheduler.rows_max = scheduler.rows_max;
     actors.scheduler.chunk_tokens = scheduler.chunk_tokens;
     actors.scheduler.reads_max = scheduler.reads_max as usize;
+    actors.scheduler.tenant_reads_max = scheduler.tenant_reads_max as usize;
+    actors.scheduler.wait_urgent = scheduler.wait_urgent;
+    actors.scheduler.wait_normal = scheduler.wait_normal;
+    actors.scheduler.wait_batch = scheduler.wait_batch;
+    actors.scheduler.order.step_target = scheduler.step_target;
+    actors.scheduler.order.raise_after = scheduler.raise_after;
+    actors.scheduler.order.age_max = scheduler.age_max;
     actors.scheduler.drain_timeout = config.http.drain_timeout;
     actors.cache.kv_bytes = match scheduler.kv_bytes {
         KvBytes::Exactly(bytes) => bytes,

@@ -28,6 +28,8 @@ pub(crate) struct Backlog {
     pub(crate) tokens: [u64; 4],
     /// What is left of the running step.
     pub(crate) step_tokens: u64,
+    /// Which part of its tokens the engine ran for each lane of late.
+    pub(crate) shares: [f64; 4],
     pub(crate) tokens_per_second: f64,
     /// Reads of the newcomer's tenant that wait or run.
     pub(crate) tenant_reads: usize,
@@ -141,11 +143,19 @@ fn check_wait(
     Ok(())
 }
 
+/// The most of the engine that higher lanes are taken to need: the oldest state gets its turn
+/// whatever they do.
+const SHARE_MAX: f64 = 0.9;
+
 /// What a newcomer in `lane` would wait for: the unique tokens of the same and of higher lanes, and
-/// the rest of the running step, at the measured speed. Zero where the speed is unknown.
+/// the rest of the running step, at what the measured speed leaves to the lane while higher lanes go
+/// on as they did. Zero where the speed is unknown.
+///
+/// Source: the mean wait in a priority queue, work ahead / (1 - load of the higher lanes).
 pub(crate) fn wait(backlog: Backlog, lane: Lane) -> Duration {
     let ahead = tokens_to(backlog, lane) + backlog.step_tokens;
-    seconds(ahead, backlog.tokens_per_second)
+    let above: f64 = backlog.shares[..lane as usize].iter().sum();
+    seconds(ahead, backlog.tokens_per_second * (1.0 - above.min(SHARE_MAX)))
 }
 
 /// Unique tokens in `lane` and in those above it.
@@ -238,6 +248,14 @@ mod tests {
             assert_eq!(admit(full, newcomer(lane, 1, 1), &LIMITS()), Ok(Admitted::AsIs));
         }
         assert!(admit(full, newcomer(Lane::Batch, 1, 1), &LIMITS()).is_err());
+    }
+
+    #[test]
+    fn what_higher_lanes_need_is_not_there_for_lower_ones() {
+        let busy = Backlog { shares: [0.25, 0.5, 0.25, 0.0], ..backlog(1, 1_000) };
+        assert_eq!(wait(busy, Lane::Urgent), Duration::ZERO);
+        assert_eq!(wait(busy, Lane::Normal), Duration::from_secs_f64(2.0 / 0.75));
+        assert_eq!(wait(busy, Lane::Batch), Duration::from_secs(8));
     }
 
     #[test]

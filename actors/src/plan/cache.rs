@@ -289,7 +289,7 @@ impl Want {
         let over = self.prewarms.iter().filter(|member| is_over(member));
         let answers = over.filter_map(|member| {
             let waited = now.saturating_duration_since(member.since);
-            let result = Err(ReadError::Expired { waited });
+            let result = Err(ReadError::Expired { waited, spent: None });
             Some(CacheEffect::Answer { ticket: member.ticket?, result })
         });
         let effects = answers.collect();

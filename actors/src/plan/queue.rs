@@ -9,6 +9,7 @@ mod group;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use crate::config::Ranking;
 use crate::plan::DecisionId;
 use crate::plan::fair::LaneOrder;
 use crate::plan::path::PathSegment;
@@ -20,6 +21,7 @@ pub(crate) use group::{Asker, Group, Lease, Place, QueuedRow, QueuedWant};
 /// All groups.
 #[derive(Debug)]
 pub(crate) struct Queue {
+    ranking: Ranking,
     groups: BTreeMap<SegmentKey, Group>,
     lanes: [LaneOrder; 4],
     /// Groups with work, by the oldest row in them that is not in the idle lane.
@@ -37,8 +39,9 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) fn new(quantum_tokens: u64) -> Self {
+    pub(crate) fn new(quantum_tokens: u64, ranking: Ranking) -> Self {
         Self {
+            ranking,
             groups: BTreeMap::new(),
             lanes: std::array::from_fn(|_| LaneOrder::new(quantum_tokens)),
             oldest: BTreeSet::new(),
@@ -274,7 +277,7 @@ impl Queue {
     fn reindex(&mut self, key: SegmentKey) {
         let Some(group) = self.groups.get_mut(&key) else { return };
         let mut old = std::mem::take(&mut group.ranks);
-        let new = group.ranks_now(key);
+        let new = group.ranks_now(key, self.ranking);
         for (at, rank) in &new {
             self.lanes[at.0 as usize].replace(&at.1, old.remove(at), Some(*rank));
         }

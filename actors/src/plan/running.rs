@@ -10,7 +10,7 @@ use crate::plan::path::PathSegment;
 use crate::plan::queue::{Asker, QueuedRow};
 use crate::plan::scheduler::{SchedulerCore, SchedulerEffect};
 use crate::plan::segments::Segments;
-use crate::read::SegmentKey;
+use crate::read::{Lane, SegmentKey};
 
 /// A row of the running step.
 #[derive(Debug)]
@@ -41,6 +41,20 @@ impl Running {
 
     pub(crate) fn reads(&self) -> usize {
         self.rows.iter().map(|running| running.row.askers.len()).sum()
+    }
+
+    /// Its tokens, by the lane in which they were taken.
+    pub(crate) fn tokens_by_lane(&self) -> [u64; 4] {
+        let mut tokens = [0; 4];
+        for chunk in &self.chunks {
+            tokens[chunk.lane as usize] += u64::from(chunk.tokens);
+        }
+        for row in self.rows.iter().map(|running| &running.row) {
+            // A row whose askers have all left runs on, for nobody.
+            let lane = row.place().map_or(Lane::Idle, |place| place.0);
+            tokens[lane as usize] += u64::from(row.tokens());
+        }
+        tokens
     }
 
     /// Whether it has one item only.

@@ -13,7 +13,7 @@ use crate::plan::displace::Untouched;
 use crate::plan::draft::{Lead, Moment, StepLimits, form};
 use crate::plan::ending::Drain;
 use crate::plan::failures::Failures;
-use crate::plan::pace::Pace;
+use crate::plan::pace::{Pace, Shares};
 use crate::plan::path::{PathSegment, path_of};
 use crate::plan::queue::{Asker, Lease, Queue, QueuedWant};
 use crate::plan::residency::{Computed, LeaseReply};
@@ -124,6 +124,7 @@ pub(crate) struct SchedulerCore<S> {
     pub(super) next_step: u64,
     pub(super) totals: Totals,
     pub(super) pace: Pace,
+    pub(super) shares: Shares,
     pub(super) failures: Failures,
     pub(super) dead: Option<String>,
     pub(super) drain: Option<Drain>,
@@ -143,7 +144,7 @@ impl<S: Segment> SchedulerCore<S> {
             look_ahead: config.look_ahead,
         };
         Self {
-            queue: Queue::new(config.order.quantum_tokens),
+            queue: Queue::new(config.order.quantum_tokens, config.order.ranking),
             segments: Segments::new(),
             decisions: BTreeMap::new(),
             deadlines: BTreeSet::new(),
@@ -161,6 +162,7 @@ impl<S: Segment> SchedulerCore<S> {
             next_step: 0,
             totals: Totals::default(),
             pace: Pace::default(),
+            shares: Shares::default(),
             failures: Failures::new(config.failures_max, config.failure_window),
             dead: None,
             drain: None,
@@ -252,7 +254,8 @@ impl<S: Segment> SchedulerCore<S> {
             None => Some(ReadError::Unavailable),
             Some(entry) if entry.is_expired => {
                 let since = entry.since.unwrap_or(at);
-                Some(ReadError::Expired { waited: at.saturating_duration_since(since) })
+                let waited = at.saturating_duration_since(since);
+                Some(ReadError::Expired { waited, spent: None })
             }
             Some(_) => None,
         }

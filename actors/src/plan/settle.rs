@@ -68,6 +68,7 @@ impl<S: Segment> SchedulerCore<S> {
             elapsed => elapsed,
         };
         self.pace.step(running.tokens, elapsed);
+        self.shares.step(running.tokens_by_lane(), elapsed, now);
         self.totals.computed_tokens += u64::from(self.computed(&running));
         for (chunk, segment) in running.chunks.iter().zip(outcome.chunks) {
             self.take_chunk(chunk, segment);

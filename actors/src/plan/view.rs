@@ -18,6 +18,7 @@ impl<S: Segment> SchedulerCore<S> {
             reads_in_flight: self.running.as_ref().map_or(0, Running::reads),
             tokens_waiting: self.queue.tokens(),
             step_tokens: self.running.as_ref().map_or(0, |running| running.tokens),
+            shares: self.shares.by_lane(),
             gap_tokens: self.queue.gap_tokens(),
             decisions_open: self.decisions.len(),
             wants_waiting: self.queue.wants(),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::config::Ranking;
 use crate::plan::fair::Rank;
 use crate::plan::path::{PathSegment, length};
 use crate::plan::{DecisionId, ReadId};
@@ -216,9 +217,16 @@ impl Group {
     }
 
     /// What it is to be ordered by, in each lane and for each tenant that has something there.
-    pub(super) fn ranks_now(&self, key: SegmentKey) -> BTreeMap<(Lane, TenantId), Rank> {
+    pub(super) fn ranks_now(
+        &self,
+        key: SegmentKey,
+        ranking: Ranking,
+    ) -> BTreeMap<(Lane, TenantId), Rank> {
         let rank = |(at, tally): (&(Lane, TenantId), &Tally)| {
-            let tokens = u64::from(self.missing) + tally.tokens;
+            let tokens = match ranking {
+                Ranking::Work => u64::from(self.missing) + tally.tokens,
+                Ranking::Arrival => 0,
+            };
             let rank = Rank::new(tokens, tally.reads, self.first_number(at.0), key);
             (at.clone(), rank)
         };

@@ -1,0 +1,238 @@
+//! What the order of the queue and admission do for those who wait: four policies, four loads, in
+//! virtual time, with the real engine's measured costs.
+
+use std::time::Duration;
+
+use actors::{Config, DecisionMeta, Handle, Lane, Ranking, ReadError, TenantId, start};
+use tokio::time::{Instant, sleep_until};
+
+use crate::engine::{BenchEngine, Costs, prefix, read};
+use crate::throughput::meta;
+use crate::workload::{Arrival, TENANTS, draw};
+
+/// SmolLM2-135M in 8 bits on one thread of the machine that docs/BENCHMARKS.md names.
+const COSTS: Costs = Costs { step: 3e-3, token: 0.93e-3, context: 3.4e-7 };
+/// Virtual length of a run.
+const SECONDS: f64 = 600.0;
+/// Seconds of work that may be left when arrivals end: three documents.
+const LEFT_MAX: f64 = 20.0;
+/// What comes before counts for nothing: the cache is cold.
+const WARM_UP: f64 = 60.0;
+const LOADS: [f64; 4] = [0.6, 1.0, 1.5, 2.5];
+const SEEDS: u64 = 3;
+/// Keys and values that fit: 60,000 tokens.
+const KV_TOKENS: u64 = 60_000;
+const LANES: [Lane; 3] = [Lane::Urgent, Lane::Normal, Lane::Batch];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Policy {
+    FirstCome,
+    ByState,
+    OrderOnly,
+    Docket,
+}
+
+const POLICIES: [(Policy, &str); 4] = [
+    (Policy::FirstCome, "first come, no admission"),
+    (Policy::ByState, "by state, no admission"),
+    (Policy::OrderOnly, "docket's order, no admission"),
+    (Policy::Docket, "docket"),
+];
+
+/// How one decision ended.
+#[derive(Debug, Clone, Copy)]
+enum Ending {
+    Answered { lane: Lane, tenant: usize, latency: Duration },
+    Refused { lane: Lane },
+    Lost { lane: Lane },
+}
+
+pub(crate) fn run(seed: u64) {
+    let capacity = capacity(seed);
+    println!("capacity: {capacity:.2} decisions/s (first come keeps its queue bounded)");
+    println!(
+        "| load | policy | urgent p50 / p99 s | normal p99 s | batch p99 s | mean s | goodput | refused u / n / b % | late % | tokens/s | Jain |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
+    for load in LOADS {
+        for (policy, name) in POLICIES {
+            let runs = (seed..seed + SEEDS).map(|seed| play(policy, seed, capacity * load));
+            row(load, name, &runs.collect::<Vec<_>>());
+        }
+    }
+}
+
+/// The highest rate at which first-come order without admission keeps its queue bounded: when
+/// arrivals end, what waits is done within the time of some documents.
+fn capacity(seed: u64) -> f64 {
+    let (mut low, mut high) = (0.1, 20.0);
+    while high / low > 1.02 {
+        let rate = f64::sqrt(low * high);
+        let runs = (seed..seed + SEEDS).map(|seed| play(Policy::FirstCome, seed, rate));
+        let left = runs.map(|run| run.left).sum::<f64>() / SEEDS as f64;
+        if left < LEFT_MAX { low = rate } else { high = rate }
+    }
+    low
+}
+
+/// What a run gave, after its warm-up.
+struct Outcome {
+    endings: Vec<Ending>,
+    /// Seconds from the last arrival until all is done.
+    left: f64,
+    tokens_per_second: f64,
+}
+
+fn play(policy: Policy, seed: u64, rate: f64) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let handle = start(BenchEngine::new(Some(COSTS)), config(policy)).await.unwrap();
+        let began = Instant::now();
+        let arrivals = draw(seed, rate, SECONDS);
+        let mut tasks = Vec::new();
+        for (number, arrival) in (0..).zip(arrivals) {
+            sleep_until(began + arrival.at).await;
+            tasks.push((arrival.at, tokio::spawn(decide(handle.clone(), policy, number, arrival))));
+        }
+        let ended = Instant::now();
+        let mut endings = Vec::new();
+        for (at, task) in tasks {
+            let ending = task.await.unwrap();
+            if at.as_secs_f64() < WARM_UP {
+                continue;
+            }
+            endings.push(ending);
+        }
+        // Until all is answered: an order that puts the long ones off has them yet to do.
+        let computed = handle.snapshot().load.totals.computed_tokens;
+        let tokens_per_second = computed as f64 / began.elapsed().as_secs_f64();
+        Outcome { endings, left: ended.elapsed().as_secs_f64(), tokens_per_second }
+    })
+}
+
+fn config(policy: Policy) -> Config {
+    let mut config = Config::default();
+    config.cache.kv_bytes = KV_TOKENS;
+    let scheduler = &mut config.scheduler;
+    if policy != Policy::Docket {
+        scheduler.reads_max = 1 << 24;
+        scheduler.tenant_reads_max = 1 << 24;
+        scheduler.tokens_max = u64::MAX;
+        scheduler.wait_urgent = Duration::MAX;
+        scheduler.wait_normal = Duration::MAX;
+        scheduler.wait_batch = Duration::MAX;
+    }
+    if matches!(policy, Policy::FirstCome | Policy::ByState) {
+        // One lane and one tenant; nothing comes out of turn.
+        scheduler.order.age_max = Duration::MAX;
+        scheduler.order.oldest_every = u64::MAX;
+    }
+    if policy == Policy::FirstCome {
+        scheduler.order.ranking = Ranking::Arrival;
+    }
+    config
+}
+
+async fn decide(handle: Handle, policy: Policy, number: u32, arrival: Arrival) -> Ending {
+    let at = Instant::now();
+    let Arrival { tenant, lane, state, state_tokens, reads, suffix_tokens, .. } = arrival;
+    let prefix = prefix(u32::try_from(tenant).unwrap(), state, state_tokens);
+    let is_plain = matches!(policy, Policy::FirstCome | Policy::ByState);
+    // With admission a caller says until when an answer is of use to it; without, all wait for theirs.
+    let limit = Config::default().scheduler.wait_max(lane).filter(|_| policy == Policy::Docket);
+    let meta = DecisionMeta {
+        deadline: limit.map(|limit| at + limit),
+        deadline_is_asked: limit.is_some(),
+        tenant: TenantId(if is_plain { "all".into() } else { tenant.to_string().into() }),
+        first_tokens: u64::from(reads * suffix_tokens),
+        suffix_tokens_max: suffix_tokens,
+        ..meta(&prefix, if is_plain { Lane::Normal } else { lane }, reads)
+    };
+    let Ok(mut decision) = handle.open(meta) else { return Ending::Refused { lane } };
+    let specs = (0..reads).map(|index| read(number * 8 + index, suffix_tokens)).collect();
+    let outcomes: Result<Vec<_>, ReadError> =
+        decision.read(specs).await.and_then(|outcomes| outcomes.into_iter().collect());
+    match outcomes {
+        Ok(_) => {
+            decision.responded();
+            Ending::Answered { lane, tenant, latency: at.elapsed() }
+        }
+        Err(ReadError::Rejected(_)) => Ending::Refused { lane },
+        Err(_) => Ending::Lost { lane },
+    }
+}
+
+fn row(load: f64, name: &str, runs: &[Outcome]) {
+    let endings: Vec<Ending> = runs.iter().flat_map(|run| run.endings.iter().copied()).collect();
+    let limits = Config::default().scheduler;
+    let latencies = |lane: Lane| {
+        let of_lane = endings.iter().filter_map(|ending| match ending {
+            Ending::Answered { lane: answered, latency, .. } if *answered == lane => {
+                Some(latency.as_secs_f64())
+            }
+            Ending::Answered { .. } | Ending::Refused { .. } | Ending::Lost { .. } => None,
+        });
+        let mut sorted: Vec<f64> = of_lane.collect();
+        sorted.sort_by(f64::total_cmp);
+        sorted
+    };
+    let by_lane = LANES.map(latencies);
+    let at = |sorted: &[f64], share: f64| {
+        sorted.get(((sorted.len() as f64 - 1.0) * share).round() as usize).copied().unwrap_or(0.0)
+    };
+    let in_time = LANES.iter().zip(&by_lane).map(|(lane, sorted)| {
+        let limit = limits.wait_max(*lane).unwrap().as_secs_f64();
+        sorted.iter().filter(|latency| **latency <= limit).count()
+    });
+    let in_time = in_time.sum::<usize>() as f64;
+    let answered: usize = by_lane.iter().map(Vec::len).sum();
+    let lost = endings.iter().filter(|ending| matches!(ending, Ending::Lost { .. })).count();
+    let refused = LANES.map(|lane| {
+        let is_of = |ending: &&Ending| match ending {
+            Ending::Answered { lane: of, .. }
+            | Ending::Refused { lane: of }
+            | Ending::Lost { lane: of } => *of == lane,
+        };
+        let offered = endings.iter().filter(is_of).count();
+        let refused = endings.iter().filter(is_of).filter(|e| matches!(e, Ending::Refused { .. }));
+        100.0 * refused.count() as f64 / offered.max(1) as f64
+    });
+    let mean = by_lane.iter().flatten().sum::<f64>() / answered.max(1) as f64;
+    let tokens = runs.iter().map(|run| run.tokens_per_second).sum::<f64>() / runs.len() as f64;
+    println!(
+        "| {load} | {name} | {:.2} / {:.2} | {:.1} | {:.1} | {mean:.2} | {:.3} | {:.1} / {:.1} / {:.1} | {:.1} | {tokens:.0} | {:.2} |",
+        at(&by_lane[0], 0.5),
+        at(&by_lane[0], 0.99),
+        at(&by_lane[1], 0.99),
+        at(&by_lane[2], 0.99),
+        in_time / (answered + lost).max(1) as f64,
+        refused[0],
+        refused[1],
+        refused[2],
+        100.0 * lost as f64 / endings.len() as f64,
+        jain(&endings),
+    );
+}
+
+/// Jain's index over the mean latencies of the tenants that are no hog: 1 where all wait alike.
+fn jain(endings: &[Ending]) -> f64 {
+    let mut sums = [(0.0, 0.0); TENANTS];
+    for ending in endings {
+        if let Ending::Answered { tenant, latency, .. } = ending {
+            sums[*tenant].0 += latency.as_secs_f64();
+            sums[*tenant].1 += 1.0;
+        }
+    }
+    let means: Vec<f64> = sums[1..]
+        .iter()
+        .filter(|(_, count)| *count > 0.0)
+        .map(|(sum, count)| sum / count)
+        .collect();
+    let sum: f64 = means.iter().sum();
+    let squares: f64 = means.iter().map(|mean| mean * mean).sum();
+    sum * sum / (means.len() as f64 * squares)
+}
