@@ -201,7 +201,9 @@ impl<E: Engine> Scheduler<E> {
                 let from = myself.clone();
                 self.tell_cache(CacheMessage::Lease { key, path, may_overflow, from });
             }
-            SchedulerEffect::Release { path } => self.tell_cache(CacheMessage::Release { path }),
+            SchedulerEffect::Release { path, served } => {
+                self.tell_cache(CacheMessage::Release { path, served });
+            }
             SchedulerEffect::Commit(computed) => self.tell_cache(CacheMessage::Commit(computed)),
             SchedulerEffect::Run(step) => self.run(myself, step),
             SchedulerEffect::Reply { read, lane, result } => self.reply(read, lane, result),

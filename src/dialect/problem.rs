@@ -188,7 +188,7 @@ fn of_rejection(reason: &RejectReason) -> Refusal {
         RejectReason::TokensFull { retry_after, .. } => {
             limited("tokens_full", &reason.to_string(), *retry_after)
         }
-        RejectReason::TooLong { .. } => {
+        RejectReason::TooLong { .. } | RejectReason::Oversize { .. } => {
             let path = vec!["state".into()];
             invalid(&[Problem { path, code: TOO_LONG, message: reason.to_string() }])
         }

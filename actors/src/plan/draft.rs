@@ -5,7 +5,7 @@
 //! wait for it; rows follow in the same step when it completes the state. Idle work is taken only
 //! when no other lane has anything that could run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::{PAGE_TOKENS, Segment};
 use crate::plan::ReadId;
@@ -49,6 +49,8 @@ pub(crate) struct Draft {
     pub(crate) asks: Vec<(SegmentKey, bool)>,
     /// Tokens drafted for each segment.
     drafted: BTreeMap<SegmentKey, u32>,
+    /// First blocks of the chunks: another state that needs one of them waits for it.
+    blocks: BTreeSet<SegmentKey>,
     /// Whether its only item must run alone.
     sealed: bool,
 }
@@ -105,6 +107,7 @@ impl Draft {
             rows: Vec::new(),
             asks: Vec::new(),
             drafted: BTreeMap::new(),
+            blocks: BTreeSet::new(),
             sealed: false,
         }
     }
@@ -166,11 +169,14 @@ impl Draft {
             let Some(held) = segments.get(segment.key) else { return false };
             let drafted = self.drafted.get(&segment.key).copied().unwrap_or(0);
             let remaining = held.remaining() - drafted;
-            if remaining > 0 && drafted > 0 {
+            let next = held.next_block().filter(|_| remaining > 0);
+            if remaining > 0 && drafted > 0 || next.is_some_and(|next| self.blocks.contains(&next))
+            {
                 return false;
             }
             if remaining > 0 {
-                open.push(Open { segment, done: held.done, remaining, alone: held.attempts > 0 });
+                let (done, alone) = (held.done, held.attempts > 0);
+                open.push(Open { segment, next, done, remaining, alone });
             }
         }
         if open.is_empty() {
@@ -238,6 +244,7 @@ impl Draft {
     fn take_chunk(&mut self, open: &Open<'_>, tokens: u32, account: &Account) {
         self.tokens += tokens;
         self.drafted.insert(open.segment.key, tokens);
+        self.blocks.extend(open.next);
         self.chunks.push(DraftChunk {
             key: open.segment.key,
             group: account.group,
@@ -271,6 +278,8 @@ impl Draft {
 /// A segment that is not complete.
 struct Open<'a> {
     segment: &'a PathSegment,
+    /// The whole block that comes next.
+    next: Option<SegmentKey>,
     done: u32,
     remaining: u32,
     /// Whether a step with it failed, so that it runs alone.
