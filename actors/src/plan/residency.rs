@@ -23,8 +23,8 @@
 //! | 10 nothing leased or pinned is evicted; pins keep within their budgets | `tests::the_ledger_keeps_its_promises`, `tests::pins_keep_within_their_budgets_and_end_with_time` |
 //! | 11 leaf first: what is held has all that lies before it | `tests::the_ledger_keeps_its_promises` |
 //! | 12 key soundness; no tenant's states change another's hits | `prefix::chains_are_shared_as_far_as_tokens_are`, `tests::another_tenant_never_changes_what_is_found` |
-//! | 25 a pin lasts from hit to hit and not longer; `unpin` ends it | `tests::pins_keep_within_their_budgets_and_end_with_time`, `cache::tests` |
-//! | 26 nothing of another epoch is taken in | `tests::a_commit_of_another_epoch_is_dropped` |
+//! | 25 a pin lasts from hit to hit and not longer; `unpin` ends it | `tests::pins_keep_within_their_budgets_and_end_with_time`, `decisions::prewarming` |
+//! | 26 nothing of another epoch is taken in, a new one begins empty | `tests::a_commit_of_another_epoch_is_dropped`, `decisions::failing` |
 
 mod block;
 mod pins;
@@ -192,14 +192,17 @@ impl<S: Segment> Residency<S> {
         may_overflow: bool,
         now: Instant,
     ) -> LeaseReply<S> {
-        self.expire_pins(now);
         let found: Vec<_> = path.iter().map(|segment| self.find(segment)).collect();
         if found.iter().any(|found| !found.is_leased && self.is_beyond_budget(found.end)) {
             return LeaseReply::Deferred;
         }
         let missing = found.iter().map(|found| found.missing_bytes).sum();
         let deepest = found.iter().rev().find_map(|found| found.end);
-        let fits = self.could_fit(missing, deepest);
+        let mut fits = self.could_fit(missing, deepest);
+        if !fits {
+            self.expire_pins(now);
+            fits = self.could_fit(missing, deepest);
+        }
         let overflow = !fits
             && may_overflow
             && self.overflow_state.is_none()
