@@ -29,8 +29,7 @@ pub mod snapshot;
 mod supervise;
 
 pub use config::{
-    CacheConfig, Config, ConfigProblem, OVERFLOW_STATES, Register, RegistrationConfig,
-    SchedulerConfig,
+    CacheConfig, Config, ConfigProblem, Register, RegistrationConfig, SchedulerConfig,
 };
 pub use engine::{
     Caps, Chunk, Completion, Engine, EngineError, Epoch, PAGE_TOKENS, PathPart, Row, RowOutcome,
@@ -39,7 +38,7 @@ pub use engine::{
 pub use error::{ReadError, RejectReason};
 pub use handle::{DecisionHandle, DecisionMeta, Handle};
 pub use plan::{DecisionId, ReadId};
-pub use prefix::{BlockChain, Prefix, SegmentSpec};
+pub use prefix::{Prefix, SegmentSpec};
 pub use prewarm::{PinHandle, PrewarmOutcome, PrewarmSpec, Tier};
 pub use read::{Lane, ReadOutcome, ReadSpec, ReadTiming, SegmentKey, TenantId};
 pub use snapshot::{

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::RowOutcome;
 
-pub use crate::prefix::{BlockChain, Prefix, SegmentSpec};
+pub use crate::prefix::{Prefix, SegmentSpec};
 
 /// Priority lanes, most urgent first. The four names are the same everywhere (ARCHITECTURE D12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::read::{BlockChain, Prefix, SegmentKey, SegmentSpec};
+use crate::prefix::BlockChain;
+use crate::read::{Prefix, SegmentKey, SegmentSpec};
 
 /// One segment of a path.
 #[derive(Debug, Clone)]

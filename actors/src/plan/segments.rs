@@ -10,7 +10,8 @@ use std::sync::Arc;
 use crate::engine::Segment;
 use crate::plan::DecisionId;
 use crate::plan::path::{PathSegment, length};
-use crate::read::{BlockChain, Lane, SegmentKey};
+use crate::prefix::BlockChain;
+use crate::read::{Lane, SegmentKey};
 
 /// A leased segment.
 #[derive(Debug)]
