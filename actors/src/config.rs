@@ -1,11 +1,15 @@
 //! Limits of the actors: what each bounds, in which unit, and its default; checked as a whole before start.
 
+mod cache;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use crate::engine::{Caps, PAGE_TOKENS};
 use crate::read::{Lane, TenantId};
+
+pub use cache::{CacheConfig, OVERFLOW_STATES};
 
 /// All settings of the actors; immutable after [`start`](crate::start).
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -128,34 +132,13 @@ impl Default for OrderConfig {
     }
 }
 
-/// Settings of the cache.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CacheConfig {
-    /// Most bytes of keys and values that are held; 0 keeps nothing between steps. Default 1 GiB.
-    /// One running state beyond it is allowed (see [`OVERFLOW_STATES`]).
-    pub kv_bytes: u64,
-    /// Share of `kv_bytes` that prewarmed states may pin, 0 to 1. Default 0.25.
-    pub pin_ratio: f64,
-    /// How long a prewarmed state stays pinned without a hit. Default 300 s.
-    pub prewarm_ttl: Duration,
-    /// Longest time to live that a caller may ask for. Default one hour.
-    pub prewarm_ttl_max: Duration,
-    /// Most prewarms and registrations that may wait for the engine. Default 256.
-    pub wants_max: usize,
-}
-
-/// How many states may be held beyond [`CacheConfig::kv_bytes`]: the overflow allowance. It lets the
-/// oldest waiting read run when the budget is zero, smaller than its state, or leased out; what it
-/// holds is dropped at once after use.
-pub const OVERFLOW_STATES: usize = 1;
-
 /// When states are registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Register {
     /// After the response of a decision: its state stays resident.
     #[default]
     After,
-    /// Never: a state's pages go with its last lease.
+    /// Never: a state's pages go with the last lease of a state that has them.
     Off,
 }
 
@@ -204,18 +187,6 @@ impl Default for SchedulerConfig {
             failures_max: 3,
             failure_window: Duration::from_mins(1),
             restarts_max: 3,
-        }
-    }
-}
-
-impl Default for CacheConfig {
-    fn default() -> Self {
-        Self {
-            kv_bytes: 1 << 30,
-            pin_ratio: 0.25,
-            prewarm_ttl: Duration::from_mins(5),
-            prewarm_ttl_max: Duration::from_hours(1),
-            wants_max: 256,
         }
     }
 }
@@ -305,38 +276,6 @@ impl SchedulerConfig {
     }
 }
 
-impl CacheConfig {
-    /// Checks these settings.
-    ///
-    /// # Errors
-    /// Every fault.
-    pub fn validate(&self) -> Result<(), Vec<ConfigProblem>> {
-        let mut faults = Faults::default();
-        let ratio = self.pin_ratio;
-        faults.require((0.0..=1.0).contains(&ratio), "cache.pin_ratio", || {
-            format!("{ratio} is given, 0 to 1 is needed")
-        });
-        faults.positive(self.prewarm_ttl, "cache.prewarm_ttl");
-        faults.require(self.prewarm_ttl <= self.prewarm_ttl_max, "cache.prewarm_ttl", || {
-            format!(
-                "{:?} is given, at most {:?} is allowed",
-                self.prewarm_ttl, self.prewarm_ttl_max
-            )
-        });
-        faults.at_least_one(self.wants_max, "cache.wants_max");
-        faults.into_result()
-    }
-
-    /// Bytes that pins may hold.
-    pub(crate) fn pin_bytes(&self) -> u64 {
-        let parts_per_million = (self.pin_ratio * 1e6).round();
-        // A ratio is within 0 to 1, so the cast neither truncates nor loses a sign.
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1e6")]
-        let parts = parts_per_million as u64;
-        u64::try_from(u128::from(self.kv_bytes) * u128::from(parts) / 1_000_000).unwrap_or(u64::MAX)
-    }
-}
-
 impl RegistrationConfig {
     /// Checks these settings.
     ///
@@ -369,12 +308,5 @@ mod tests {
         let fields: Vec<_> = faults.iter().map(|fault| fault.field).collect();
         assert_eq!(fields, ["scheduler.chunk_tokens", "cache.pin_ratio", "registration.ttl"]);
         assert_eq!(faults[0].message, "100 is given, a multiple of 64 is needed");
-    }
-
-    #[test]
-    fn pins_may_hold_their_share_of_the_budget() {
-        let config = CacheConfig { kv_bytes: 1_000, pin_ratio: 0.25, ..CacheConfig::default() };
-        assert_eq!(config.pin_bytes(), 250);
-        assert_eq!(CacheConfig { pin_ratio: 1.0, ..config }.pin_bytes(), 1_000);
     }
 }

@@ -135,6 +135,14 @@ pub enum RejectReason {
         /// The context.
         tokens_max: u32,
     },
+    /// Its keys and values are larger than what can ever be held.
+    #[error("the state needs {bytes} bytes of keys and values, at most {bytes_max} can be held")]
+    Oversize {
+        /// Of head and state.
+        bytes: u64,
+        /// What pins leave of the budget, or the overflow allowance.
+        bytes_max: u64,
+    },
     /// No new work is taken.
     #[error("the server is stopping")]
     Draining,
@@ -153,7 +161,9 @@ impl RejectReason {
             | Self::PastDeadline { retry_after, .. }
             | Self::TenantFull { retry_after, .. }
             | Self::Displaced { retry_after } => Some(*retry_after),
-            Self::TooLong { .. } | Self::Draining | Self::EngineDead(_) => None,
+            Self::TooLong { .. } | Self::Oversize { .. } | Self::Draining | Self::EngineDead(_) => {
+                None
+            }
         }
     }
 
@@ -166,6 +176,7 @@ impl RejectReason {
             Self::TenantFull { .. } => "tenant",
             Self::Displaced { .. } => "displaced",
             Self::TooLong { .. } => "too_long",
+            Self::Oversize { .. } => "oversize",
             Self::Draining => "draining",
             Self::EngineDead(_) => "engine",
         }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use ractor::{ActorRef, ActorRuntime};
 use tokio::sync::oneshot;
@@ -15,6 +14,7 @@ use crate::links::Shared;
 use crate::observe;
 use crate::plan::DecisionId;
 use crate::plan::admit::Admitted;
+use crate::prewarm::{PinHandle, PrewarmOutcome, PrewarmSpec};
 use crate::read::{Lane, Prefix, ReadOutcome, ReadSpec, TenantId};
 use crate::registration::RegistrationMessage;
 use crate::request::{RequestActor, RequestArguments, RequestMessage};
@@ -41,39 +41,6 @@ pub struct DecisionMeta {
     pub first_tokens: u64,
     /// Tokens of its longest suffix, all stages included.
     pub suffix_tokens_max: u32,
-}
-
-/// A state that is to be resident before its questions come.
-#[derive(Debug, Clone)]
-pub struct PrewarmSpec {
-    /// Whose state it is.
-    pub tenant: TenantId,
-    /// Head and state.
-    pub prefix: Prefix,
-    /// Lane in which it is computed.
-    pub lane: Lane,
-    /// How long it stays pinned without a hit; the default of the configuration if not given, and
-    /// never more than its maximum.
-    pub ttl: Option<Duration>,
-    /// Whether to answer only when it is resident.
-    pub wait: bool,
-    /// When to give up.
-    pub deadline: Option<Instant>,
-}
-
-/// How a prewarm stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PrewarmOutcome {
-    /// Tokens of the prefix.
-    pub prompt_tokens: u32,
-    /// Of these, how many were resident when it was asked for.
-    pub reused: u32,
-    /// Whether all of them are resident now.
-    pub stored: bool,
-    /// Whether they are pinned; a full pin budget leaves a state stored but evictable.
-    pub pinned: bool,
-    /// Whether they are still to be computed.
-    pub pending: bool,
 }
 
 /// The way to the actors; cheap to clone.
@@ -117,6 +84,18 @@ impl Handle {
         let (reply, outcome) = oneshot::channel();
         self.shared.cache(CacheAsk::Prewarm { spec, reply, permit });
         outcome.await.unwrap_or(Err(ReadError::Unavailable))
+    }
+
+    /// Gives up the pin that a prewarm of `tenant` left, or a prewarm that is still to be computed
+    /// and for which nobody waits. Says whether there was one. What is resident stays until room is
+    /// needed.
+    ///
+    /// # Errors
+    /// [`ReadError::Unavailable`] while actors are started again.
+    pub async fn unpin(&self, tenant: TenantId, pin: PinHandle) -> Result<bool, ReadError> {
+        let (reply, outcome) = oneshot::channel();
+        self.shared.cache(CacheAsk::Unpin { tenant, pin, reply });
+        outcome.await.map_err(|_| ReadError::Unavailable)
     }
 
     /// Everything the actors publish, without asking them.

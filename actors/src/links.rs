@@ -18,10 +18,12 @@ use crate::cache::CacheAsk;
 use crate::config::Config;
 use crate::engine::Caps;
 use crate::error::{ReadError, RejectReason};
-use crate::handle::{DecisionMeta, PrewarmSpec};
+use crate::handle::DecisionMeta;
 use crate::plan::DecisionId;
 use crate::plan::admit::{Admitted, Backlog, Newcomer, admit};
-use crate::read::{Prefix, SegmentKey, TenantId};
+use crate::plan::path::length;
+use crate::prewarm::PrewarmSpec;
+use crate::read::{Prefix, SegmentKey, SegmentSpec, TenantId};
 use crate::registration::RegistrationMessage;
 use crate::scheduler::SchedulerAsk;
 use crate::snapshot::{
@@ -60,8 +62,8 @@ pub(crate) struct Shared {
     tenants: DashMap<TenantId, usize>,
     /// How many open decisions stand on each state; point look-ups only, hence a plain lock.
     states_open: Mutex<BTreeMap<SegmentKey, usize>>,
-    /// States (and heads) whose tokens are all resident; written by the cache actor.
-    states_resident: RwLock<BTreeSet<SegmentKey>>,
+    /// Blocks of heads and states that are resident; written by the cache actor.
+    blocks_resident: RwLock<BTreeSet<SegmentKey>>,
     /// Written once a step; a plain lock, since it is held for a push.
     step_log: Mutex<VecDeque<StepLogEntry>>,
 }
@@ -82,7 +84,7 @@ impl Shared {
             entering_tokens: Default::default(),
             tenants: DashMap::new(),
             states_open: Mutex::default(),
-            states_resident: RwLock::default(),
+            blocks_resident: RwLock::default(),
             step_log: Mutex::default(),
         }
     }
@@ -137,14 +139,25 @@ impl Shared {
         }
     }
 
-    /// Refuses a prompt that does not fit the context.
+    /// Refuses a prompt that does not fit the context, and a prefix that could never be held.
     pub(crate) fn fits(&self, prefix: &Prefix, suffix_tokens: u32) -> Result<(), ReadError> {
         let tokens = prefix.tokens().saturating_add(suffix_tokens);
         let tokens_max = self.caps.context_tokens;
         if tokens > tokens_max {
             return Err(ReadError::Rejected(RejectReason::TooLong { tokens, tokens_max }));
         }
+        let (bytes, bytes_max) = (self.bytes_of(prefix), self.config.cache.path_bytes_max());
+        if bytes > bytes_max {
+            return Err(ReadError::Rejected(RejectReason::Oversize { bytes, bytes_max }));
+        }
         Ok(())
+    }
+
+    /// Bytes of keys and values of a prefix.
+    fn bytes_of(&self, prefix: &Prefix) -> u64 {
+        let head = length(&prefix.head.tokens);
+        self.caps.segment_bytes(0, head)
+            + self.caps.segment_bytes(head, length(&prefix.state.tokens))
     }
 
     /// Admits `newcomer` or says why not. What it adds stays counted until the permit is dropped.
@@ -230,25 +243,24 @@ impl Shared {
 
     /// Prefix tokens that are not resident.
     pub(crate) fn missing(&self, prefix: &Prefix) -> u64 {
-        let resident = self.states_resident.read().unwrap_or_else(PoisonError::into_inner);
-        let parts = [&prefix.head, &prefix.state];
-        let missing = parts.into_iter().filter(|part| !resident.contains(&part.key));
-        missing.map(|part| part.tokens.len() as u64).sum()
+        let resident = self.blocks_resident.read().unwrap_or_else(PoisonError::into_inner);
+        let missing = |part: &SegmentSpec| part.missing(|key| resident.contains(&key));
+        u64::from(missing(&prefix.head)) + u64::from(missing(&prefix.state))
     }
 
-    /// Notes that all tokens of `key` are resident, or no longer.
+    /// Notes that a block is resident, or no longer.
     pub(crate) fn set_resident(&self, key: SegmentKey, resident: bool) {
-        let mut states = self.states_resident.write().unwrap_or_else(PoisonError::into_inner);
+        let mut blocks = self.blocks_resident.write().unwrap_or_else(PoisonError::into_inner);
         if resident {
-            states.insert(key);
+            blocks.insert(key);
         } else {
-            states.remove(&key);
+            blocks.remove(&key);
         }
     }
 
     /// Forgets all residency: a new cache starts empty.
     pub(crate) fn clear_resident(&self) {
-        self.states_resident.write().unwrap_or_else(PoisonError::into_inner).clear();
+        self.blocks_resident.write().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     fn states_open(&self) -> MutexGuard<'_, BTreeMap<SegmentKey, usize>> {

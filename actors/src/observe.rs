@@ -8,8 +8,8 @@ use std::time::Duration;
 use metrics::{counter, gauge, histogram};
 
 use crate::error::ReadError;
-use crate::handle::PrewarmOutcome;
 use crate::plan::residency::DropReason;
+use crate::prewarm::PrewarmOutcome;
 use crate::read::{Lane, ReadOutcome};
 use crate::snapshot::{LoadView, RegistrationCounters, ResidencyView, StepLogEntry};
 
@@ -58,8 +58,12 @@ pub const METRICS: &[(&str, &str, &str)] = &[
         "From ready to run until the step of a read begins, by lane",
     ),
     ("docket_residency_bytes", "gauge", "Bytes of keys and values, by kind"),
-    ("docket_residency_segments", "gauge", "Heads and states that are held"),
-    ("docket_evictions_total", "counter", "Heads and states that were dropped, by reason"),
+    ("docket_residency_segments", "gauge", "Blocks of at most 64 tokens that are held"),
+    (
+        "docket_evictions_total",
+        "counter",
+        "Blocks of at most 64 tokens that were dropped, by reason",
+    ),
     ("docket_registrations_total", "counter", "Boundary registrations that ended, by result"),
     ("docket_registrations_pending", "gauge", "Boundary registrations that wait or run"),
     ("docket_prewarms_total", "counter", "Prewarms that were answered, by result"),
@@ -80,6 +84,7 @@ const COUNTERS: &[(&str, &str, &[&str])] = &[
             "tenant",
             "displaced",
             "too_long",
+            "oversize",
             "draining",
             "engine",
             "restarting",
@@ -190,6 +195,7 @@ pub(crate) fn residency(view: &ResidencyView) {
         ("used", view.used),
         ("reserved", view.reserved),
         ("pinned", view.pinned),
+        ("protected", view.protected),
         ("overflow", view.overflow),
         ("budget", view.budget),
     ];
@@ -204,7 +210,7 @@ pub(crate) fn duplicate_tokens(tokens: u64) {
     counter!("docket_state_duplicate_prefill_tokens_total").increment(tokens);
 }
 
-/// A head or state was dropped.
+/// A block was dropped.
 pub(crate) fn dropped(reason: DropReason) {
     let reason = match reason {
         DropReason::Room => "room",

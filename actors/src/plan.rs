@@ -23,7 +23,7 @@ mod queue;
 pub(crate) mod residency;
 mod running;
 pub(crate) mod scheduler;
-mod segments;
+pub(crate) mod segments;
 mod settle;
 mod view;
 

@@ -168,11 +168,7 @@ impl<E: Engine> Actor for SchedulerActor<E> {
             }
             SchedulerMessage::Tick => (SchedulerEvent::Tick, None),
         };
-        let planning = Instant::now();
-        let effects = scheduler.core.on(event, now());
-        if effects.iter().any(|effect| matches!(effect, SchedulerEffect::Run(_))) {
-            observe::planned(planning.elapsed());
-        }
+        let effects = scheduler.decide(event);
         // Published before replies go out, so that who has an outcome sees its consequences.
         scheduler.publish();
         drop(permit);
@@ -207,6 +203,20 @@ impl<E: Engine> Scheduler<E> {
         (event, None)
     }
 
+    /// What follows from an event; if a step does, the real time that took is noted.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what planning costs is real also in paused time"
+    )]
+    fn decide(&mut self, event: SchedulerEvent<E::Segment>) -> Vec<SchedulerEffect<E::Segment>> {
+        let began = Instant::now();
+        let effects = self.core.on(event, now());
+        if effects.iter().any(|effect| matches!(effect, SchedulerEffect::Run(_))) {
+            observe::planned(began.elapsed());
+        }
+        effects
+    }
+
     fn perform(
         &mut self,
         myself: &ActorRef<SchedulerMessage<E::Segment>>,
@@ -217,7 +227,9 @@ impl<E: Engine> Scheduler<E> {
                 let from = myself.clone();
                 self.tell_cache(CacheMessage::Lease { key, path, may_overflow, from });
             }
-            SchedulerEffect::Release { path } => self.tell_cache(CacheMessage::Release { path }),
+            SchedulerEffect::Release { path, served } => {
+                self.tell_cache(CacheMessage::Release { path, served });
+            }
             SchedulerEffect::Commit(computed) => self.tell_cache(CacheMessage::Commit(computed)),
             SchedulerEffect::Run(step) => self.run(myself, step),
             SchedulerEffect::Reply { read, lane, result } => self.reply(read, lane, result),

@@ -177,13 +177,15 @@ pub struct ResidencyView {
     pub reserved: u64,
     /// Of `used`, what prewarm pins keep from eviction.
     pub pinned: u64,
+    /// Of `used`, what urgent or normal reads used again; evicted last.
+    pub protected: u64,
     /// Held or promised beyond the budget by the overflow allowance.
     pub overflow: u64,
-    /// Entries: heads and states.
+    /// Blocks of at most 64 tokens that are held.
     pub segments: usize,
-    /// Entries that cannot be evicted now because something uses them.
+    /// Heads and states that something uses now.
     pub leased: usize,
-    /// Entries evicted for room since start.
+    /// Blocks evicted for room since start.
     pub evictions: u64,
     /// Tokens computed again although they were resident; must stay 0.
     pub duplicate_tokens: u64,

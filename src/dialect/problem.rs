@@ -192,7 +192,7 @@ fn of_rejection(reason: &RejectReason) -> Refusal {
         RejectReason::WaitTooLong { retry_after, downgrade, .. } => {
             Refusal { downgrade: *downgrade, ..limited(reason, *retry_after) }
         }
-        RejectReason::TooLong { .. } => {
+        RejectReason::TooLong { .. } | RejectReason::Oversize { .. } => {
             let path = vec!["state".into()];
             invalid(&[Problem { path, code: TOO_LONG, message: reason.to_string() }])
         }

@@ -2,6 +2,7 @@
 
 mod weights;
 
+use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
@@ -127,6 +128,11 @@ pub(super) fn actor_config(config: &Config) -> actors::Config {
         KvBytes::Exactly(bytes) => bytes,
         KvBytes::OfFreeMemory => free_bytes().map_or(KV_BYTES_FALLBACK, |free| free / KV_SHARE),
     };
+    let tenants: BTreeSet<_> = config.http.api_keys.iter().map(|key| &key.tenant).collect();
+    if tenants.len() < 2 {
+        // Nobody else could use what it leaves.
+        actors.cache.pin_tenant_ratio = 1.0;
+    }
     actors.registration.when = match scheduler.register_boundary {
         BoundaryRegistration::After => actors::Register::After,
         BoundaryRegistration::Off => actors::Register::Off,

@@ -131,7 +131,7 @@ fn check_wait(
             limits.wait_max(*lane).is_none_or(|max| self::wait(backlog, *lane) <= max)
         };
         let downgrade = lower.filter(|lane| *lane != Lane::Idle).find(fits);
-        let retry_after = clamp(wait - limit);
+        let retry_after = clamp(wait.saturating_sub(limit));
         let lane = newcomer.lane;
         return Err(RejectReason::WaitTooLong { lane, wait, limit, downgrade, retry_after });
     }

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::config::CacheConfig;
-use crate::engine::{Caps, Segment};
+use crate::config::{CacheConfig, Register};
+use crate::engine::{Caps, Epoch, Segment};
 use crate::error::{ReadError, RejectReason};
-use crate::handle::PrewarmOutcome;
 use crate::plan::path::path_of;
 use crate::plan::residency::Residency;
+use crate::prewarm::{PinHandle, PrewarmOutcome};
 use crate::read::{Lane, Prefix, SegmentKey, TenantId};
 use crate::snapshot::ResidencyView;
 
@@ -73,6 +73,7 @@ struct Want {
 struct Member {
     /// `None` once it has been answered with "pending".
     ticket: Option<u64>,
+    tenant: TenantId,
     ttl: Duration,
     since: Instant,
     deadline: Option<Instant>,
@@ -89,8 +90,10 @@ pub(crate) struct CacheCore<S> {
 }
 
 impl<S: Segment> CacheCore<S> {
-    pub(crate) fn new(caps: Caps, config: CacheConfig) -> Self {
-        let residency = Residency::new(caps, config.kv_bytes, config.pin_bytes());
+    /// With registration on, what was computed stays when its last lease ends.
+    pub(crate) fn new(caps: Caps, config: CacheConfig, when: Register, epoch: Epoch) -> Self {
+        let retains = when == Register::After;
+        let residency = Residency::new(caps, config.clone(), retains, epoch);
         Self { residency, wants: BTreeMap::new(), config, draining: false }
     }
 
@@ -102,14 +105,20 @@ impl<S: Segment> CacheCore<S> {
             return answer(Err(ReadError::Draining));
         }
         let (key, path) = (ask.prefix.state.key, path_of(&ask.prefix));
-        let prompt_tokens = ask.prefix.tokens();
-        let reused = path.iter().map(|segment| self.residency.done(segment.key)).sum();
-        let absent =
-            PrewarmOutcome { prompt_tokens, reused, stored: false, pinned: false, pending: false };
+        let absent = PrewarmOutcome {
+            prompt_tokens: ask.prefix.tokens(),
+            reused: self.residency.held(&path),
+            stored: false,
+            pinned: false,
+            pending: false,
+            expires_at: None,
+            pin: PinHandle(key),
+            tier: self.residency.tier(),
+        };
         let ttl = ask.ttl.unwrap_or(self.config.prewarm_ttl).min(self.config.prewarm_ttl_max);
-        if self.residency.keep(key, now) {
-            let pinned = self.residency.pin(key, ttl, now);
-            return answer(Ok(PrewarmOutcome { stored: true, pinned, ..absent }));
+        if self.residency.keep(&path) {
+            let until = self.residency.pin(&path, (&ask.tenant, ttl), now);
+            return answer(Ok(absent.stored(until)));
         }
         if !self.residency.could_hold(&path) {
             return answer(Ok(absent));
@@ -117,31 +126,39 @@ impl<S: Segment> CacheCore<S> {
         if let Err(error) = self.has_room_for(key) {
             return answer(Err(error));
         }
-        let waiting = ask.wait.then_some(ticket);
+        let (ticket, tenant) = (ask.wait.then_some(ticket), ask.tenant.clone());
         let (since, deadline) = (now, ask.deadline);
-        let member = Member { ticket: waiting, ttl, since, deadline, outcome: absent };
+        let member = Member { ticket, tenant, ttl, since, deadline, outcome: absent };
         let mut effects = self.want(ask.prefix, ask.tenant, ask.lane, Some(member));
         if !ask.wait {
-            effects.extend(answer(Ok(PrewarmOutcome { pending: true, ..absent })));
+            effects.extend(answer(Ok(absent.pending())));
         }
         effects
     }
 
+    /// Gives up a tenant's pin, and its prewarms of the state that were answered with "pending"; says
+    /// whether there was either.
+    pub(crate) fn unpin(&mut self, tenant: &TenantId, pin: PinHandle) -> (bool, Vec<CacheEffect>) {
+        let PinHandle(key) = pin;
+        let was_pinned = self.residency.unpin(key, tenant);
+        let Some(want) = self.wants.get_mut(&key) else { return (was_pinned, Vec::new()) };
+        let before = want.prewarms.len();
+        want.prewarms.retain(|member| member.ticket.is_some() || member.tenant != *tenant);
+        let was_pending = want.prewarms.len() < before;
+        (was_pinned || was_pending, self.forget_unwanted(key))
+    }
+
     /// Keeps a state whose response is out, at no cost if its pages are still there.
-    pub(crate) fn promote(
-        &mut self,
-        prefix: Prefix,
-        tenant: TenantId,
-        now: Instant,
-    ) -> Vec<CacheEffect> {
+    pub(crate) fn promote(&mut self, prefix: Prefix, tenant: TenantId) -> Vec<CacheEffect> {
         let key = prefix.state.key;
         let tell = |word| CacheEffect::Tell { key, word };
-        if self.residency.keep(key, now) {
+        let path = path_of(&prefix);
+        if self.residency.keep(&path) {
             let mut effects = self.unregister(key);
             effects.push(tell(Word::Registered));
             return effects;
         }
-        let hopeless = self.draining || !self.residency.could_hold(&path_of(&prefix));
+        let hopeless = self.draining || !self.residency.could_hold(&path);
         if hopeless || self.has_room_for(key).is_err() {
             return vec![tell(Word::Dropped)];
         }
@@ -172,11 +189,15 @@ impl<S: Segment> CacheCore<S> {
         now: Instant,
     ) -> Vec<CacheEffect> {
         let Some(want) = self.wants.remove(&key) else { return Vec::new() };
-        let stored = result.is_ok() && self.residency.keep(key, now);
-        let ttl = want.prewarms.iter().map(|member| member.ttl).max();
-        let pinned = stored && ttl.is_some_and(|ttl| self.residency.pin(key, ttl, now));
+        let path = path_of(&want.prefix);
+        let stored = result.is_ok() && self.residency.keep(&path);
+        // A state is one tenant's: the longest time that any of its prewarms asked for holds for all.
+        let longest = want.prewarms.iter().max_by_key(|member| member.ttl).filter(|_| stored);
+        let until =
+            longest.and_then(|member| self.residency.pin(&path, (&member.tenant, member.ttl), now));
         let outcome = |member: &Member| match result {
-            Ok(()) => Ok(PrewarmOutcome { stored, pinned, ..member.outcome }),
+            Ok(()) if stored => Ok(member.outcome.stored(until)),
+            Ok(()) => Ok(member.outcome),
             Err(error) => Err(error.clone()),
         };
         let answers = want.prewarms.iter().filter_map(|member| {

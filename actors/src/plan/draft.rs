@@ -72,6 +72,8 @@ pub(crate) struct Draft {
     pub(crate) asks: Vec<(SegmentKey, bool)>,
     /// Tokens drafted for each segment.
     drafted: BTreeMap<SegmentKey, u32>,
+    /// First blocks of the chunks: another state that needs one of them waits for it.
+    blocks: BTreeSet<SegmentKey>,
     /// Whether its only item must run alone.
     sealed: bool,
 }
@@ -165,6 +167,7 @@ impl Draft {
             rows: Vec::new(),
             asks: Vec::new(),
             drafted: BTreeMap::new(),
+            blocks: BTreeSet::new(),
             sealed: false,
         }
     }
@@ -236,11 +239,14 @@ impl Draft {
             let Some(held) = segments.get(segment.key) else { return false };
             let drafted = self.drafted.get(&segment.key).copied().unwrap_or(0);
             let remaining = held.remaining() - drafted;
-            if remaining > 0 && drafted > 0 {
+            let next = held.next_block().filter(|_| remaining > 0);
+            if remaining > 0 && drafted > 0 || next.is_some_and(|next| self.blocks.contains(&next))
+            {
                 return false;
             }
             if remaining > 0 {
-                open.push(Open { segment, done: held.done, remaining, alone: held.attempts > 0 });
+                let (done, alone) = (held.done, held.attempts > 0);
+                open.push(Open { segment, next, done, remaining, alone });
             }
         }
         if open.is_empty() {
@@ -308,6 +314,7 @@ impl Draft {
     fn take_chunk(&mut self, open: &Open<'_>, tokens: u32, account: &Account) {
         self.tokens += tokens;
         self.drafted.insert(open.segment.key, tokens);
+        self.blocks.extend(open.next);
         self.chunks.push(DraftChunk {
             key: open.segment.key,
             group: account.group,
@@ -341,6 +348,8 @@ impl Draft {
 /// A segment that is not complete.
 struct Open<'a> {
     segment: &'a PathSegment,
+    /// The whole block that comes next.
+    next: Option<SegmentKey>,
     done: u32,
     remaining: u32,
     /// Whether a step with it failed, so that it runs alone.

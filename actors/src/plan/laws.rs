@@ -1,21 +1,25 @@
 //! Laws of the planner: scheduler and cache joined by queues of messages that are delivered in
 //! order, at times that the test draws, over an engine that answers when told to.
 
-use std::collections::{BTreeMap, VecDeque};
+mod residency;
+mod states;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use crate::config::{CacheConfig, OrderConfig, SchedulerConfig};
+use crate::config::{CacheConfig, OrderConfig, Register, SchedulerConfig};
 use crate::engine::{EngineError, Step};
 use crate::plan::DecisionId;
 use crate::plan::cache::{CacheCore, CacheEffect, PrewarmAsk};
 use crate::plan::draft::{Lead, Moment, StepLimits, form};
-use crate::plan::fixture::{Run, caps, length, prefix, run, spec, start_of_time};
+use crate::plan::fixture::{Run, caps, length, run, spec, start_of_time};
 use crate::plan::queue::Lease;
-use crate::plan::residency::Change;
+use crate::plan::residency::{Change, Computed};
 use crate::plan::scheduler::{Opening, SchedulerCore, SchedulerEffect, SchedulerEvent};
 use crate::read::{Lane, SegmentKey, TenantId};
+use states::{STATES, segment_of, state, tokens_of};
 
 /// Both cores, the messages between them, and the step that runs.
 struct World {
@@ -27,8 +31,8 @@ struct World {
     step: Option<Step<Run>>,
     /// Steps in a row without urgent work while some was ready.
     inversions: u32,
-    /// Tokens of each segment that were computed since it was last dropped.
-    done: BTreeMap<SegmentKey, u32>,
+    /// Blocks that were computed since they were last dropped.
+    computed: BTreeSet<SegmentKey>,
     answered: BTreeMap<crate::plan::ReadId, u32>,
     submitted: u64,
     decisions: Vec<(DecisionId, u32)>,
@@ -58,12 +62,12 @@ impl World {
         Self {
             now,
             scheduler: SchedulerCore::new(&config, &caps(), 0, now),
-            cache: CacheCore::new(caps(), cache),
+            cache: CacheCore::new(caps(), cache, Register::After, 0),
             to_cache: VecDeque::new(),
             to_scheduler: VecDeque::new(),
             step: None,
             inversions: 0,
-            done: BTreeMap::new(),
+            computed: BTreeSet::new(),
             answered: BTreeMap::new(),
             submitted: 0,
             decisions: Vec::new(),
@@ -129,14 +133,12 @@ impl World {
                 self.to_scheduler.push_back(SchedulerEvent::Leased { key, reply });
                 Vec::new()
             }
-            SchedulerEffect::Release { path } => {
-                self.cache.residency.release(&path, now);
+            SchedulerEffect::Release { path, served } => {
+                self.cache.residency.release(&path, served);
                 Vec::new()
             }
             SchedulerEffect::Commit(computed) => {
-                let done = self.done.entry(computed.key).or_insert(0);
-                assert_eq!(*done, computed.from, "a state token is computed twice");
-                *done += computed.segment.tokens;
+                self.note_computed(&computed);
                 self.cache.residency.commit(computed);
                 Vec::new()
             }
@@ -163,12 +165,25 @@ impl World {
         }
         for change in self.cache.residency.take_changes() {
             if let Change::Dropped(key, _) = change {
-                self.done.remove(&key);
+                self.computed.remove(&key);
             }
         }
         let view = self.cache.view();
         assert!(view.used + view.reserved <= view.budget, "{view:?}");
         assert_eq!(view.duplicate_tokens, 0);
+    }
+
+    /// Each block is computed once between two drops; what is taken over has been.
+    fn note_computed(&mut self, computed: &Computed<Run>) {
+        let segment = segment_of(computed.key);
+        let (mut done, end) = (computed.from, computed.from + computed.segment.tokens);
+        while done < end {
+            let (key, next) = segment.piece(done);
+            let is_new = self.computed.insert(key);
+            assert_ne!(is_new, computed.is_adopted, "a block is computed twice, or never");
+            done = next;
+        }
+        assert_eq!(done, end, "a chunk ends within a block");
     }
 
     fn deliver_to_scheduler(&mut self) {
@@ -188,7 +203,7 @@ impl World {
         let decision = DecisionId(self.next);
         self.next += 1;
         self.decisions.push((decision, name));
-        let prefix = prefix(name, tokens_of(name));
+        let prefix = state(name);
         let deadline = (self.next.is_multiple_of(5)).then(|| self.now + Duration::from_millis(900));
         let missing = prefix.tokens();
         let tenant = tenant(name);
@@ -209,7 +224,7 @@ impl World {
     }
 
     fn prewarm(&mut self, name: u32, lane: Lane) {
-        let prefix = prefix(name, tokens_of(name));
+        let prefix = state(name);
         let (tenant, ttl, deadline) = (tenant(name), None, None);
         let ask = PrewarmAsk { ticket: 0, tenant, prefix, lane, ttl, wait: false, deadline };
         let effects = self.cache.prewarm(ask, self.now);
@@ -217,7 +232,7 @@ impl World {
     }
 
     fn promote(&mut self, name: u32) {
-        let effects = self.cache.promote(prefix(name, tokens_of(name)), tenant(name), self.now);
+        let effects = self.cache.promote(state(name), tenant(name));
         self.take_cache_effects(effects);
     }
 
@@ -291,10 +306,6 @@ fn tenant(name: u32) -> TenantId {
     TenantId(["a", "b"][name as usize % 2].into())
 }
 
-fn tokens_of(name: u32) -> u32 {
-    [5, 60, 100, 300, 700, 54][name as usize % 6]
-}
-
 #[derive(Debug, Clone)]
 enum Act {
     Submit(u32, usize, u32),
@@ -310,13 +321,13 @@ enum Act {
 
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
-        4 => (0u32..6, 0usize..4, 1u32..6).prop_map(|(a, b, c)| Act::Submit(a, b, c)),
+        4 => (0..STATES, 0usize..4, 1u32..6).prop_map(|(a, b, c)| Act::Submit(a, b, c)),
         2 => (0usize..6).prop_map(Act::Close),
         5 => prop::bool::weighted(0.9).prop_map(Act::Finish),
         8 => Just(Act::ToCache),
         8 => Just(Act::ToScheduler),
-        1 => (0u32..6, 0usize..4).prop_map(|(a, b)| Act::Prewarm(a, b)),
-        1 => (0u32..6).prop_map(Act::Promote),
+        1 => (0..STATES, 0usize..4).prop_map(|(a, b)| Act::Prewarm(a, b)),
+        1 => (0..STATES).prop_map(Act::Promote),
         1 => (1u64..400).prop_map(Act::Pass),
         1 => (0usize..6).prop_map(Act::Withdraw),
     ]
@@ -406,6 +417,6 @@ fn a_prefill_takes_the_best_lane_of_its_waiters() {
         world.deliver_to_scheduler();
     }
     let running = world.scheduler.running.as_ref().unwrap();
-    let state = prefix(4, tokens_of(4)).state.key;
+    let state = state(4).state.key;
     assert!(running.chunks.iter().any(|chunk| chunk.group == state && chunk.lane == Lane::Urgent));
 }

@@ -18,7 +18,7 @@ use crate::plan::path::{PathSegment, path_of};
 use crate::plan::queue::{Asker, Lease, Queue, QueuedWant};
 use crate::plan::residency::{Computed, LeaseReply};
 use crate::plan::running::Running;
-use crate::plan::segments::Segments;
+use crate::plan::segments::{Segments, Served};
 use crate::plan::{DecisionId, ReadId};
 use crate::read::{Lane, Prefix, ReadOutcome, ReadSpec, SegmentKey, TenantId};
 use crate::snapshot::{DrainReport, StepLogEntry, Totals};
@@ -67,8 +67,8 @@ pub(crate) struct Opening {
 pub(crate) enum SchedulerEffect<S> {
     /// Ask the cache to lease a path to the state `key`.
     Lease { key: SegmentKey, path: Vec<PathSegment>, may_overflow: bool },
-    /// Give a lease back.
-    Release { path: Vec<SegmentKey> },
+    /// Give a lease back, and say how many decisions it served.
+    Release { path: Vec<SegmentKey>, served: Served },
     /// Hand a computed chunk to the cache.
     Commit(Computed<S>),
     /// Give the engine its next step.
@@ -349,10 +349,10 @@ impl<S: Segment> SchedulerCore<S> {
         }
         let Some(group) = self.queue.remove_group(key) else { return };
         if group.lease == Lease::Granted {
-            self.segments.released(&group.path);
+            let served = self.segments.released(&group.path);
             self.generation += 1;
             let path = group.path.iter().map(|segment| segment.key).collect();
-            self.effects.push(SchedulerEffect::Release { path });
+            self.effects.push(SchedulerEffect::Release { path, served });
         }
     }
 

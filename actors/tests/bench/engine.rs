@@ -1,11 +1,12 @@
 //! Engines without a model: one that costs nothing, one whose steps last as long as a real one's.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actors::{
-    Caps, Completion, Engine, PathPart, Prefix, ReadSpec, RowOutcome, Segment, SegmentKey,
-    SegmentSpec, Step, StepOutcome,
+    Caps, Completion, Engine, PAGE_TOKENS, PathPart, Prefix, ReadSpec, RowOutcome, Segment,
+    SegmentKey, SegmentSpec, Step, StepOutcome,
 };
 
 /// What a step costs: measured with the real engine, see docs/BENCHMARKS.md.
@@ -41,17 +42,25 @@ impl BenchEngine {
     }
 }
 
-/// A run of tokens.
+/// A run of tokens at its position.
 #[derive(Debug, Clone)]
-pub(crate) struct Run(u32, u64);
+pub(crate) struct Run {
+    start: u32,
+    tokens: u32,
+}
 
 impl Segment for Run {
     fn tokens(&self) -> u32 {
-        self.0
+        self.tokens
     }
 
     fn bytes(&self) -> u64 {
-        self.1
+        let pages = (self.start + self.tokens).div_ceil(PAGE_TOKENS) - self.start / PAGE_TOKENS;
+        u64::from(pages * PAGE_TOKENS)
+    }
+
+    fn slice(&self, tokens: Range<u32>) -> Self {
+        Self { start: self.start + tokens.start, tokens: tokens.end - tokens.start }
     }
 }
 
@@ -68,7 +77,7 @@ impl Engine for BenchEngine {
         for chunk in &step.chunks {
             let (start, tokens) = (length(&chunk.path, &chunks), length_of(&chunk.tokens));
             seconds += self.cost(start, tokens);
-            chunks.push(Run(tokens, self.caps.segment_bytes(start, tokens)));
+            chunks.push(Run { start, tokens });
         }
         let outcome = RowOutcome {
             logprobs: vec![-0.5, -1.0],
@@ -103,8 +112,8 @@ impl BenchEngine {
 
 fn length(path: &[PathPart<Run>], chunks: &[Run]) -> u32 {
     let tokens = |part: &PathPart<Run>| match part {
-        PathPart::Segment(run) => run.0,
-        PathPart::Chunk(index) => chunks[*index].0,
+        PathPart::Segment(run) => run.tokens,
+        PathPart::Chunk(index) => chunks[*index].tokens,
     };
     path.iter().map(tokens).sum()
 }
@@ -115,14 +124,9 @@ fn length_of(tokens: &[u32]) -> u32 {
 
 /// A head of 30 tokens and a state.
 pub(crate) fn prefix(tenant: u32, state: u32, tokens: u32) -> Prefix {
-    let head: Arc<[u32]> = (0..30).collect();
-    let own: Arc<[u32]> = (0..tokens).map(|index| state * 31 + index % 97).collect();
-    let head_key = SegmentKey::root(b"bench").child(b"", &head);
-    let key = head_key.child(&tenant.to_le_bytes(), &own).child(b"", &[state]);
-    Prefix {
-        head: SegmentSpec { key: head_key, tokens: head },
-        state: SegmentSpec { key, tokens: own },
-    }
+    let head = SegmentSpec::head(SegmentKey::root(b"bench"), (0..30).collect());
+    let own = std::iter::once(state).chain((1..tokens).map(|index| state * 31 + index % 97));
+    Prefix { state: SegmentSpec::state(&head, &tenant.to_le_bytes(), own.collect()), head }
 }
 
 /// A read with a suffix of its own.

@@ -3,6 +3,13 @@
 //!
 //! `cargo bench -p actors -- plan|throughput|policy [SEED]`; all of them without a word.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a bench prints, reads the real clock and ends when something breaks"
+)]
+
 mod engine;
 mod plan;
 mod policy;

@@ -166,55 +166,80 @@ async fn decide(handle: Handle, policy: Policy, number: u32, arrival: Arrival) -
     }
 }
 
+impl Ending {
+    fn lane(self) -> Lane {
+        match self {
+            Self::Answered { lane, .. } | Self::Refused { lane } | Self::Lost { lane } => lane,
+        }
+    }
+
+    fn latency(self) -> Option<f64> {
+        match self {
+            Self::Answered { latency, .. } => Some(latency.as_secs_f64()),
+            Self::Refused { .. } | Self::Lost { .. } => None,
+        }
+    }
+}
+
+/// What one lane saw.
+struct LaneSeen {
+    /// Latencies of what was answered, in order.
+    latencies: Vec<f64>,
+    in_time: usize,
+    /// Admitted, and not answered in the time that was asked for.
+    lost: usize,
+    refused: usize,
+}
+
+impl LaneSeen {
+    fn of(lane: Lane, endings: &[Ending]) -> Self {
+        let limit = Config::default().scheduler.wait_max(lane).unwrap().as_secs_f64();
+        let of_lane: Vec<_> = endings.iter().filter(|ending| ending.lane() == lane).collect();
+        let mut latencies: Vec<f64> =
+            of_lane.iter().filter_map(|ending| ending.latency()).collect();
+        latencies.sort_by(f64::total_cmp);
+        let count = |is: fn(&Ending) -> bool| of_lane.iter().filter(|ending| is(ending)).count();
+        Self {
+            in_time: latencies.iter().filter(|latency| **latency <= limit).count(),
+            lost: count(|ending| matches!(ending, Ending::Lost { .. })),
+            refused: count(|ending| matches!(ending, Ending::Refused { .. })),
+            latencies,
+        }
+    }
+
+    /// The latency that so many of 100 do not exceed.
+    fn percentile(&self, share: usize) -> f64 {
+        let last = self.latencies.len().saturating_sub(1);
+        self.latencies.get(last * share / 100).copied().unwrap_or(0.0)
+    }
+
+    fn admitted(&self) -> usize {
+        self.latencies.len() + self.lost
+    }
+
+    fn refused_percent(&self) -> f64 {
+        100.0 * self.refused as f64 / (self.admitted() + self.refused).max(1) as f64
+    }
+}
+
 fn row(load: f64, name: &str, runs: &[Outcome]) {
     let endings: Vec<Ending> = runs.iter().flat_map(|run| run.endings.iter().copied()).collect();
-    let limits = Config::default().scheduler;
-    let latencies = |lane: Lane| {
-        let of_lane = endings.iter().filter_map(|ending| match ending {
-            Ending::Answered { lane: answered, latency, .. } if *answered == lane => {
-                Some(latency.as_secs_f64())
-            }
-            Ending::Answered { .. } | Ending::Refused { .. } | Ending::Lost { .. } => None,
-        });
-        let mut sorted: Vec<f64> = of_lane.collect();
-        sorted.sort_by(f64::total_cmp);
-        sorted
-    };
-    let by_lane = LANES.map(latencies);
-    let at = |sorted: &[f64], share: f64| {
-        sorted.get(((sorted.len() as f64 - 1.0) * share).round() as usize).copied().unwrap_or(0.0)
-    };
-    let in_time = LANES.iter().zip(&by_lane).map(|(lane, sorted)| {
-        let limit = limits.wait_max(*lane).unwrap().as_secs_f64();
-        sorted.iter().filter(|latency| **latency <= limit).count()
-    });
-    let in_time = in_time.sum::<usize>() as f64;
-    let answered: usize = by_lane.iter().map(Vec::len).sum();
-    let lost = endings.iter().filter(|ending| matches!(ending, Ending::Lost { .. })).count();
-    let refused = LANES.map(|lane| {
-        let is_of = |ending: &&Ending| match ending {
-            Ending::Answered { lane: of, .. }
-            | Ending::Refused { lane: of }
-            | Ending::Lost { lane: of } => *of == lane,
-        };
-        let offered = endings.iter().filter(is_of).count();
-        let refused = endings.iter().filter(is_of).filter(|e| matches!(e, Ending::Refused { .. }));
-        100.0 * refused.count() as f64 / offered.max(1) as f64
-    });
-    let mean = by_lane.iter().flatten().sum::<f64>() / answered.max(1) as f64;
+    let [urgent, normal, batch] = LANES.map(|lane| LaneSeen::of(lane, &endings));
+    let lanes = [&urgent, &normal, &batch];
+    let admitted: usize = lanes.iter().map(|lane| lane.admitted()).sum();
+    let in_time: usize = lanes.iter().map(|lane| lane.in_time).sum();
+    let lost: usize = lanes.iter().map(|lane| lane.lost).sum();
+    let latencies = || lanes.iter().flat_map(|lane| &lane.latencies);
+    let mean = latencies().sum::<f64>() / latencies().count().max(1) as f64;
+    let goodput = in_time as f64 / admitted.max(1) as f64;
+    let late = 100.0 * lost as f64 / admitted.max(1) as f64;
     let tokens = runs.iter().map(|run| run.tokens_per_second).sum::<f64>() / runs.len() as f64;
+    let refused = lanes.map(|lane| format!("{:.1}", lane.refused_percent())).join(" / ");
+    let [p50, p99] = [50, 99].map(|share| urgent.percentile(share));
+    let (normal, batch, jain) = (normal.percentile(99), batch.percentile(99), jain(&endings));
     println!(
-        "| {load} | {name} | {:.2} / {:.2} | {:.1} | {:.1} | {mean:.2} | {:.3} | {:.1} / {:.1} / {:.1} | {:.1} | {tokens:.0} | {:.2} |",
-        at(&by_lane[0], 0.5),
-        at(&by_lane[0], 0.99),
-        at(&by_lane[1], 0.99),
-        at(&by_lane[2], 0.99),
-        in_time / (answered + lost).max(1) as f64,
-        refused[0],
-        refused[1],
-        refused[2],
-        100.0 * lost as f64 / endings.len() as f64,
-        jain(&endings),
+        "| {load} | {name} | {p50:.2} / {p99:.2} | {normal:.1} | {batch:.1} | {mean:.2} | {goodput:.3} \
+         | {refused} | {late:.1} | {tokens:.0} | {jain:.2} |"
     );
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use actors::{Config, Lane, Prefix, ReadSpec, Register};
 
-use crate::fake::{NAN, POISON, faulty, prefix, spec};
+use crate::fake::{NAN, POISON, faulty, prefix, prefix_of, spec};
 
 /// A small generator of random numbers (splitmix64); the only source of chance.
 #[derive(Debug, Clone)]
@@ -77,6 +77,11 @@ pub(crate) fn draw(dice: &mut Dice) -> Plan {
         let hog = (0..2 * count).map(|_| Client { tenant: 0, ..draw_client(dice, is_calm) });
         clients.extend(hog);
     }
+    // Drawn apart, so that all else of a seed stays what it was.
+    let mut other = Dice::new(dice.clone().next());
+    for client in &mut clients {
+        client.prefix = draw_related(&mut other, client.prefix.clone());
+    }
     let drains = !is_calm && dice.chance(30);
     let drain_at = drains.then(|| dice.millis(6_000));
     Plan { config, clients, drain_at, is_calm }
@@ -109,6 +114,18 @@ fn draw_config(dice: &mut Dice, is_calm: bool) -> Config {
     config.registration.when = dice.one_of(&[Register::After, Register::Off]);
     config.registration.pending_max = dice.one_of(&[1, 256]);
     config
+}
+
+/// The state itself, or one that has grown out of it, diverges from it, or is a part of it.
+fn draw_related(dice: &mut Dice, prefix: Prefix) -> Prefix {
+    let (tenant, state) = (dice.below(2), dice.below(8));
+    let all = state * state * 17;
+    match dice.below(6) {
+        0 => prefix_of(tenant, &[(state, all), (90, 1 + dice.below(200))]),
+        1 => prefix_of(tenant, &[(state, all), (90, 60), (91 + dice.below(2), 70)]),
+        2 => prefix_of(tenant, &[(state, 1 + dice.below(all + 1)), (93, dice.below(90))]),
+        _ => prefix,
+    }
 }
 
 fn draw_client(dice: &mut Dice, is_calm: bool) -> Client {
