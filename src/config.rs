@@ -147,6 +147,22 @@ pub struct SchedulerConfig {
     pub rows_max: u32,
     /// Reads that may wait; more are refused. Default 1,024; `questions_max` to 1,000,000.
     pub reads_max: u32,
+    /// Of these and those that run, reads of one tenant. Default 768; `questions_max` to 1,000,000.
+    pub tenant_reads_max: u32,
+    /// Longest predicted wait of a decision in the urgent lane; a longer one is refused. Default 1 s;
+    /// 1 ms to a day.
+    pub wait_urgent: Duration,
+    /// Likewise in the normal lane. Default 8 s.
+    pub wait_normal: Duration,
+    /// Likewise in the batch lane. Default 60 s.
+    pub wait_batch: Duration,
+    /// How long a step should take; it gets as many tokens as the measured speed allows. Default
+    /// 200 ms; 1 ms to a minute.
+    pub step_target: Duration,
+    /// After what wait a batch or idle read stands one lane higher. Default 60 s; up to a day.
+    pub raise_after: Duration,
+    /// After what wait a read leads a step whatever its lane. Default 120 s; 1 ms to a day.
+    pub age_max: Duration,
     /// Whether a state is kept for other questions after the response. Default `after`.
     pub register_boundary: BoundaryRegistration,
 }
@@ -273,5 +289,17 @@ impl SchedulerConfig {
         faults.check_range("--step-tokens", self.step_tokens, self.chunk_tokens..=65_536);
         faults.check_range("--rows-max", self.rows_max, 1..=4096);
         faults.check_range("--reads-max", self.reads_max, questions_max..=1_000_000);
+        faults.check_range("--tenant-reads-max", self.tenant_reads_max, questions_max..=1_000_000);
+        let (shortest, day) = (Duration::from_millis(1), Duration::from_hours(24));
+        faults.check_duration("--step-target", self.step_target, shortest..=Duration::from_mins(1));
+        faults.check_duration("--raise-after", self.raise_after, Duration::ZERO..=day);
+        for (flag, value) in [
+            ("--wait-urgent", self.wait_urgent),
+            ("--wait-normal", self.wait_normal),
+            ("--wait-batch", self.wait_batch),
+            ("--age-max", self.age_max),
+        ] {
+            faults.check_duration(flag, value, shortest..=day);
+        }
     }
 }

@@ -30,6 +30,10 @@ use room::{Length, Room, state_too_long};
 use round::Round;
 use tally::Tally;
 
+/// How long after its deadline a request is ended by the clock; until then the scheduler ends it, which
+/// knows where its time went.
+const EXPIRY_GRACE: Duration = Duration::from_millis(20);
+
 /// Limits of a decision that the server sets.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -116,9 +120,11 @@ impl Decider {
         tokio::select! {
             biased;
             done = work => done,
-            () = sleep_until(deadline) => {
+            // The scheduler ends reads at the deadline and says where their time went; this is for what
+            // never came to it.
+            () = sleep_until(deadline + EXPIRY_GRACE) => {
                 let waited = deadline.saturating_duration_since(since);
-                Err(ReadError::Expired { waited }.into())
+                Err(ReadError::Expired { waited, spent: None }.into())
             }
             _ = closing.wait_for(|closing| *closing) => Err(ReadError::Draining.into()),
         }
@@ -162,10 +168,12 @@ impl Decider {
         let first = Round::first(&self.prompter, decision.questions, orders, room);
         let (mut asked, mut round) = first.await?;
         let lane = decision.lane.unwrap_or_default();
+        let deadline_is_asked = decision.timeout.is_some();
         let meta = DecisionMeta {
             tenant: asker.tenant,
             lane,
             deadline: Some(deadline),
+            deadline_is_asked,
             prefix: prefix.prefix.clone(),
             first_reads: 1,
             first_tokens: 0,

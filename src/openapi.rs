@@ -87,6 +87,8 @@ fn post(id: &str, summary: &str, schema: &str, answered: &Value) -> Value {
         "parameters": [
             header("x-docket-priority", "The lane, where the body names none",
                    &json!({"$ref": "#/components/schemas/Lane"})),
+            header("x-gateway-inference-objective", "A lane's name, where x-docket-priority is absent",
+                   &json!({"type": "string"})),
             header("x-docket-salt", "Part of the caller's own salt of segment keys",
                    &json!({"type": "string", "maxLength": 256, "pattern": "^[!-~]*$"})),
             dialect(),

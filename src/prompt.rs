@@ -133,7 +133,7 @@ impl Prompter {
         let (after_text, after_ids) = parts::split_after(&*tokenizer, &(after + prefill));
         let space = parts::space(&*tokenizer, layout.mark);
         let root = SegmentKey::root(format!("{fingerprint}\n{}", layout.id).as_bytes());
-        let head = SegmentSpec { key: root.child(&[], &head_ids), tokens: head_ids.into() };
+        let head = SegmentSpec::head(root, head_ids.into());
         let states = TokenisedStates::new();
         Ok(Self {
             tokenizer,
@@ -282,8 +282,7 @@ impl Prompter {
 
     fn segment(&self, text: &str, salt: &[u8], ids: Vec<u32>) -> TokenisedState {
         let state_tokens = self.state_tokens(text, ids.len());
-        let key = self.head.key.child(salt, &ids);
-        TokenisedState { segment: SegmentSpec { key, tokens: ids.into() }, state_tokens }
+        TokenisedState { segment: SegmentSpec::state(&self.head, salt, ids.into()), state_tokens }
     }
 
     /// Everything between the head and the question.

@@ -10,15 +10,16 @@ use std::time::Instant;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;
 
-use crate::engine::Segment;
+use crate::engine::{Epoch, Segment};
 use crate::error::ReadError;
-use crate::handle::{PrewarmOutcome, PrewarmSpec};
 use crate::links::{Permit, Shared};
 use crate::observe;
 use crate::plan::cache::{CacheCore, CacheEffect, PrewarmAsk};
 use crate::plan::path::PathSegment;
 use crate::plan::residency::{Change, Computed};
-use crate::read::{Prefix, SegmentKey};
+use crate::plan::segments::Served;
+use crate::prewarm::{PinHandle, PrewarmOutcome, PrewarmSpec};
+use crate::read::{Prefix, SegmentKey, TenantId};
 use crate::registration::RegistrationMessage;
 use crate::scheduler::{SchedulerAsk, SchedulerMessage};
 
@@ -29,8 +30,10 @@ type PrewarmResult = Result<PrewarmOutcome, ReadError>;
 pub(crate) enum CacheAsk {
     /// Make a state resident and pin it.
     Prewarm { spec: PrewarmSpec, reply: oneshot::Sender<PrewarmResult>, permit: Permit },
+    /// Give up a tenant's pin; answers whether there was one.
+    Unpin { tenant: TenantId, pin: PinHandle, reply: oneshot::Sender<bool> },
     /// Keep a state whose response is out.
-    Promote { prefix: Prefix },
+    Promote { prefix: Prefix, tenant: TenantId },
     /// It need not be kept any more.
     Unregister { key: SegmentKey },
     /// Give up what waits.
@@ -52,8 +55,8 @@ pub(crate) enum CacheMessage<S> {
     },
     /// A chunk of a leased segment was computed.
     Commit(Computed<S>),
-    /// A lease is given back.
-    Release { path: Vec<SegmentKey> },
+    /// A lease is given back, which served so many decisions.
+    Release { path: Vec<SegmentKey>, served: Served },
     /// The scheduler computes a wanted state.
     WantStarted { key: SegmentKey },
     /// It is done with it.
@@ -106,14 +109,15 @@ impl<S> CacheActor<S> {
 impl<S: Segment> Actor for CacheActor<S> {
     type Msg = CacheMessage<S>;
     type State = Cache<S>;
-    type Arguments = Arc<Shared>;
+    type Arguments = (Arc<Shared>, Epoch);
 
     async fn pre_start(
         &self,
         myself: ActorRef<CacheMessage<S>>,
-        shared: Arc<Shared>,
+        (shared, epoch): (Arc<Shared>, Epoch),
     ) -> Result<Cache<S>, ActorProcessingErr> {
-        let core = CacheCore::new(shared.caps.clone(), shared.config.cache.clone());
+        let when = shared.config.registration.when;
+        let core = CacheCore::new(shared.caps.clone(), shared.config.cache.clone(), when, epoch);
         // The timer ends with the actor.
         drop(myself.send_interval(shared.config.scheduler.tick, || CacheMessage::Tick));
         shared.clear_resident();
@@ -149,7 +153,7 @@ impl<S: Segment> Cache<S> {
                 let _ = from.cast(SchedulerMessage::Leased { key, reply });
             }
             CacheMessage::Commit(computed) => self.core.residency.commit(computed),
-            CacheMessage::Release { path } => self.core.residency.release(&path, now),
+            CacheMessage::Release { path, served } => self.core.residency.release(&path, served),
             CacheMessage::WantStarted { key } => return self.core.want_started(key),
             CacheMessage::WantEnded { key, result } => {
                 return self.core.want_ended(key, &result, now);
@@ -167,7 +171,13 @@ impl<S: Segment> Cache<S> {
                 drop(permit);
                 effects
             }
-            CacheAsk::Promote { prefix } => self.core.promote(prefix, now),
+            CacheAsk::Unpin { tenant, pin, reply } => {
+                let (was_there, effects) = self.core.unpin(&tenant, pin);
+                // Whoever asked may have gone.
+                let _ = reply.send(was_there);
+                effects
+            }
+            CacheAsk::Promote { prefix, tenant } => self.core.promote(prefix, tenant),
             CacheAsk::Unregister { key } => self.core.unregister(key),
             CacheAsk::Drain => self.core.drain(),
             CacheAsk::Flush { reply } => {
@@ -187,16 +197,16 @@ impl<S: Segment> Cache<S> {
     ) -> Vec<CacheEffect> {
         self.tickets += 1;
         self.prewarms.insert(self.tickets, reply);
-        let PrewarmSpec { prefix, lane, ttl, wait, deadline, .. } = spec;
+        let PrewarmSpec { tenant, prefix, lane, ttl, wait, deadline } = spec;
         let deadline = deadline.map(tokio::time::Instant::into_std);
-        self.core
-            .prewarm(PrewarmAsk { ticket: self.tickets, prefix, lane, ttl, wait, deadline }, now)
+        let ticket = self.tickets;
+        self.core.prewarm(PrewarmAsk { ticket, tenant, prefix, lane, ttl, wait, deadline }, now)
     }
 
     fn perform(&mut self, effect: CacheEffect) {
         match effect {
-            CacheEffect::Want { prefix, lane, is_registration } => {
-                self.shared.scheduler(SchedulerAsk::Want { prefix, lane, is_registration });
+            CacheEffect::Want { prefix, tenant, lane, is_registration } => {
+                self.shared.scheduler(SchedulerAsk::Want { prefix, tenant, lane, is_registration });
             }
             CacheEffect::Unwant { key } => self.shared.scheduler(SchedulerAsk::Unwant { key }),
             CacheEffect::Answer { ticket, result } => {

@@ -1,9 +1,15 @@
 //! Limits of the actors: what each bounds, in which unit, and its default; checked as a whole before start.
 
+mod cache;
+
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use crate::engine::{Caps, PAGE_TOKENS};
+use crate::read::{Lane, TenantId};
+
+pub use cache::{CacheConfig, OVERFLOW_STATES};
 
 /// All settings of the actors; immutable after [`start`](crate::start).
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -28,12 +34,24 @@ pub struct SchedulerConfig {
     pub chunk_tokens: u32,
     /// Most reads that may wait. Default 1,024. A decision on an empty queue is never refused for it.
     pub reads_max: usize,
-    /// Most unique tokens that may wait (a state counts once, zero if resident). Default 262,144.
-    /// A decision on an empty queue is never refused for it.
+    /// Most unique tokens that may wait in a decision's lane and in those above it (a state counts
+    /// once, zero if resident). Default 262,144. With nothing ahead nothing is refused for it.
     pub tokens_max: u64,
+    /// Most reads of one tenant that may wait or run. Default 768: a quarter of the queue is left to
+    /// others. A tenant of whom nothing waits is never refused for it.
+    pub tenant_reads_max: usize,
+    /// Longest predicted wait of a decision in the urgent lane; a longer one is refused at once. What
+    /// counts is the work ahead of it. Default 1 s.
+    pub wait_urgent: Duration,
+    /// Likewise in the normal lane. Default 8 s: the official clients give up after 10.
+    pub wait_normal: Duration,
+    /// Likewise in the batch lane. Default 60 s, the time limit of a request. The idle lane has none.
+    pub wait_batch: Duration,
     /// How many state groups that cannot run now may be passed over while a step is formed.
     /// Default 8.
     pub look_ahead: usize,
+    /// The order in which what waits is run.
+    pub order: OrderConfig,
     /// How often expired reads are looked for. Default 100 ms.
     pub tick: Duration,
     /// How long a drain lets admitted work go on. Default 30 s.
@@ -48,26 +66,71 @@ pub struct SchedulerConfig {
     pub restarts_max: usize,
 }
 
-/// Settings of the cache.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CacheConfig {
-    /// Most bytes of keys and values that are held; 0 keeps nothing between steps. Default 1 GiB.
-    /// One running state beyond it is allowed (see [`OVERFLOW_STATES`]).
-    pub kv_bytes: u64,
-    /// Share of `kv_bytes` that prewarmed states may pin, 0 to 1. Default 0.25.
-    pub pin_ratio: f64,
-    /// How long a prewarmed state stays pinned without a hit. Default 300 s.
-    pub prewarm_ttl: Duration,
-    /// Longest time to live that a caller may ask for. Default one hour.
-    pub prewarm_ttl_max: Duration,
-    /// Most prewarms and registrations that may wait for the engine. Default 256.
-    pub wants_max: usize,
+/// By what the states of a tenant are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ranking {
+    /// The least unique tokens to compute a waiting read.
+    #[default]
+    Work,
+    /// The oldest waiting read: first come, first served. It is there to be compared with.
+    Arrival,
 }
 
-/// How many states may be held beyond [`CacheConfig::kv_bytes`]: the overflow allowance. It lets the
-/// oldest waiting read run when the budget is zero, smaller than its state, or leased out; what it
-/// holds is dropped at once after use.
-pub const OVERFLOW_STATES: usize = 1;
+/// In which order what waits is run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OrderConfig {
+    /// How long a step should take: it is given as many tokens as the measured speed allows, between
+    /// 128 and [`step_tokens_max`](SchedulerConfig::step_tokens_max). Default 200 ms.
+    pub step_target: Duration,
+    /// After what wait a read of the batch or idle lane stands one lane higher. Default 60 s, the
+    /// limit of the batch lane: earlier, bulk work that was let in would be ahead of normal work.
+    pub raise_after: Duration,
+    /// After what wait a read leads a step whatever its lane. Default 120 s.
+    pub age_max: Duration,
+    /// At every so many steps the oldest state comes right behind the urgent lane. Default 8, at least 2.
+    pub oldest_every: u64,
+    /// Tokens within which two tenants count as equally served, so that the better state wins.
+    /// Default 1,000, at least 1.
+    pub quantum_tokens: u64,
+    /// By what the states of a tenant are ordered. Default `Work`.
+    pub ranking: Ranking,
+    /// Shares of tenants that are not 1: a tenant of weight 2 gets twice the tokens while all wait.
+    pub weights: BTreeMap<TenantId, u32>,
+}
+
+impl OrderConfig {
+    /// The weight of a tenant.
+    pub(crate) fn weight(&self, tenant: &TenantId) -> u32 {
+        self.weights.get(tenant).copied().unwrap_or(1)
+    }
+
+    fn check(&self, faults: &mut Faults) {
+        faults.positive(self.step_target, "scheduler.order.step_target");
+        faults.positive(self.age_max, "scheduler.order.age_max");
+        faults.require(self.oldest_every > 1, "scheduler.order.oldest_every", || {
+            format!("{} is given, at least 2 is needed", self.oldest_every)
+        });
+        faults.at_least_one(usize::from(self.quantum_tokens > 0), "scheduler.order.quantum_tokens");
+        let is_weighed = self.weights.values().all(|weight| *weight > 0);
+        faults.require(is_weighed, "scheduler.order.weights", || {
+            "a weight of 0 is given, at least 1 is needed".to_owned()
+        });
+    }
+}
+
+impl Default for OrderConfig {
+    fn default() -> Self {
+        Self {
+            step_target: Duration::from_millis(200),
+            raise_after: Duration::from_mins(1),
+            age_max: Duration::from_mins(2),
+            oldest_every: 8,
+            quantum_tokens: 1_000,
+            ranking: Ranking::Work,
+            weights: BTreeMap::new(),
+        }
+    }
+}
 
 /// When states are registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,7 +138,7 @@ pub enum Register {
     /// After the response of a decision: its state stays resident.
     #[default]
     After,
-    /// Never: a state's pages go with its last lease.
+    /// Never: a state's pages go with the last lease of a state that has them.
     Off,
 }
 
@@ -113,24 +176,17 @@ impl Default for SchedulerConfig {
             chunk_tokens: 192,
             reads_max: 1_024,
             tokens_max: 262_144,
+            tenant_reads_max: 768,
+            wait_urgent: Duration::from_secs(1),
+            wait_normal: Duration::from_secs(8),
+            wait_batch: Duration::from_mins(1),
             look_ahead: 8,
+            order: OrderConfig::default(),
             tick: Duration::from_millis(100),
             drain_timeout: Duration::from_secs(30),
             failures_max: 3,
             failure_window: Duration::from_mins(1),
             restarts_max: 3,
-        }
-    }
-}
-
-impl Default for CacheConfig {
-    fn default() -> Self {
-        Self {
-            kv_bytes: 1 << 30,
-            pin_ratio: 0.25,
-            prewarm_ttl: Duration::from_mins(5),
-            prewarm_ttl_max: Duration::from_hours(1),
-            wants_max: 256,
         }
     }
 }
@@ -179,6 +235,16 @@ impl Config {
 }
 
 impl SchedulerConfig {
+    /// Longest predicted wait with which a decision is let into `lane`; the idle lane has no limit.
+    pub fn wait_max(&self, lane: Lane) -> Option<Duration> {
+        match lane {
+            Lane::Urgent => Some(self.wait_urgent),
+            Lane::Normal => Some(self.wait_normal),
+            Lane::Batch => Some(self.wait_batch),
+            Lane::Idle => None,
+        }
+    }
+
     /// Checks these settings.
     ///
     /// # Errors
@@ -195,7 +261,9 @@ impl SchedulerConfig {
         faults.at_least_one(self.rows_max as usize, "scheduler.rows_max");
         faults.at_least_one(self.reads_max, "scheduler.reads_max");
         faults.at_least_one(usize::from(self.tokens_max > 0), "scheduler.tokens_max");
+        faults.at_least_one(self.tenant_reads_max, "scheduler.tenant_reads_max");
         faults.at_least_one(self.look_ahead, "scheduler.look_ahead");
+        self.order.check(&mut faults);
         faults.positive(self.tick, "scheduler.tick");
         faults.positive(self.failure_window, "scheduler.failure_window");
         faults.into_result()
@@ -205,38 +273,6 @@ impl SchedulerConfig {
     pub(crate) fn budget(&self, caps: &Caps) -> (u32, u32) {
         let tokens = self.step_tokens_max.min(caps.step_tokens_max).max(1);
         (tokens, self.rows_max.min(caps.rows_max).max(1))
-    }
-}
-
-impl CacheConfig {
-    /// Checks these settings.
-    ///
-    /// # Errors
-    /// Every fault.
-    pub fn validate(&self) -> Result<(), Vec<ConfigProblem>> {
-        let mut faults = Faults::default();
-        let ratio = self.pin_ratio;
-        faults.require((0.0..=1.0).contains(&ratio), "cache.pin_ratio", || {
-            format!("{ratio} is given, 0 to 1 is needed")
-        });
-        faults.positive(self.prewarm_ttl, "cache.prewarm_ttl");
-        faults.require(self.prewarm_ttl <= self.prewarm_ttl_max, "cache.prewarm_ttl", || {
-            format!(
-                "{:?} is given, at most {:?} is allowed",
-                self.prewarm_ttl, self.prewarm_ttl_max
-            )
-        });
-        faults.at_least_one(self.wants_max, "cache.wants_max");
-        faults.into_result()
-    }
-
-    /// Bytes that pins may hold.
-    pub(crate) fn pin_bytes(&self) -> u64 {
-        let parts_per_million = (self.pin_ratio * 1e6).round();
-        // A ratio is within 0 to 1, so the cast neither truncates nor loses a sign.
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1e6")]
-        let parts = parts_per_million as u64;
-        u64::try_from(u128::from(self.kv_bytes) * u128::from(parts) / 1_000_000).unwrap_or(u64::MAX)
     }
 }
 
@@ -272,12 +308,5 @@ mod tests {
         let fields: Vec<_> = faults.iter().map(|fault| fault.field).collect();
         assert_eq!(fields, ["scheduler.chunk_tokens", "cache.pin_ratio", "registration.ttl"]);
         assert_eq!(faults[0].message, "100 is given, a multiple of 64 is needed");
-    }
-
-    #[test]
-    fn pins_may_hold_their_share_of_the_budget() {
-        let config = CacheConfig { kv_bytes: 1_000, pin_ratio: 0.25, ..CacheConfig::default() };
-        assert_eq!(config.pin_bytes(), 250);
-        assert_eq!(CacheConfig { pin_ratio: 1.0, ..config }.pin_bytes(), 1_000);
     }
 }

@@ -5,6 +5,7 @@
 //! padding. The scheduler plans a step, an [`Engine`] runs it, a [`Completion`] brings the outcome.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +38,13 @@ pub trait Segment: Clone + fmt::Debug + Send + Sync + 'static {
     fn tokens(&self) -> u32;
     /// Bytes of memory it occupies, shared by all its clones.
     fn bytes(&self) -> u64;
+    /// Some of its tokens, counted from its first, as a segment of their own.
+    ///
+    /// It is cut at absolute multiples of [`PAGE_TOKENS`] and at its ends only. The memory is shared
+    /// page by page: a page is counted in [`bytes`](Self::bytes) of each segment that has it, and is
+    /// freed with the last of them.
+    #[must_use]
+    fn slice(&self, tokens: Range<u32>) -> Self;
 }
 
 /// What an engine can do and how much it can hold.

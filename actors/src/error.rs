@@ -1,10 +1,12 @@
 //! Why a read, or a whole decision, ended without an outcome.
 
+use std::fmt;
 use std::time::Duration;
 
 use thiserror::Error;
 
 use crate::engine::EngineError;
+use crate::read::Lane;
 
 /// How a decision's reads ended other than done. Each is final.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -16,10 +18,12 @@ pub enum ReadError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// Its deadline passed while it waited.
-    #[error("not answered within {waited:?}")]
+    #[error("not answered within {waited:?}{}", .spent.map(|spent| spent.to_string()).unwrap_or_default())]
     Expired {
         /// From admission to expiry.
         waited: Duration,
+        /// Where that time went, if it waited for the engine at all.
+        spent: Option<Spent>,
     },
     /// The caller went away.
     #[error("cancelled")]
@@ -30,6 +34,28 @@ pub enum ReadError {
     /// An actor died; the request may be sent again.
     #[error("the scheduler is restarting")]
     Unavailable,
+}
+
+/// Where the time of a read went that was not answered in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    /// From admission until work on it began.
+    pub queue: Duration,
+    /// From then until its state was resident.
+    pub state: Duration,
+    /// From then on.
+    pub engine: Duration,
+}
+
+impl fmt::Display for Spent {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [queue, state, engine] =
+            [self.queue, self.state, self.engine].map(|time| time.as_millis());
+        write!(
+            formatter,
+            ": {queue} ms until its turn, {state} ms until its state was read, {engine} ms for the engine"
+        )
+    }
 }
 
 /// Why a decision was refused before anything was queued.
@@ -55,6 +81,52 @@ pub enum RejectReason {
         /// When to come back.
         retry_after: Duration,
     },
+    /// What is ahead of it would take longer than its lane allows.
+    #[error(
+        "the wait in the {lane} lane would be {} ms, at most {} ms are allowed",
+        .wait.as_millis(), .limit.as_millis()
+    )]
+    WaitTooLong {
+        /// Its lane.
+        lane: Lane,
+        /// The predicted wait.
+        wait: Duration,
+        /// The lane's limit.
+        limit: Duration,
+        /// The next lower lane, if it would be let in there.
+        downgrade: Option<Lane>,
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// It could not be answered within the time that its caller gave it.
+    #[error(
+        "an answer would take {} ms, the request allows {} ms more",
+        .wait.as_millis(), .left.as_millis()
+    )]
+    PastDeadline {
+        /// The predicted wait, its own tokens included.
+        wait: Duration,
+        /// What is left until the deadline.
+        left: Duration,
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// Too many reads of its tenant wait or run.
+    #[error("{reads_waiting} reads of this key wait, at most {reads_max} may")]
+    TenantFull {
+        /// Waiting or running now.
+        reads_waiting: usize,
+        /// The limit.
+        reads_max: usize,
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// It was let in, but had to make room for more urgent work before any of it had run.
+    #[error("displaced by more urgent work")]
+    Displaced {
+        /// When to come back.
+        retry_after: Duration,
+    },
     /// A prompt is longer than the context.
     #[error("the prompt is {tokens} tokens, at most {tokens_max} fit")]
     TooLong {
@@ -62,6 +134,14 @@ pub enum RejectReason {
         tokens: u32,
         /// The context.
         tokens_max: u32,
+    },
+    /// Its keys and values are larger than what can ever be held.
+    #[error("the state needs {bytes} bytes of keys and values, at most {bytes_max} can be held")]
+    Oversize {
+        /// Of head and state.
+        bytes: u64,
+        /// What pins leave of the budget, or the overflow allowance.
+        bytes_max: u64,
     },
     /// No new work is taken.
     #[error("the server is stopping")]
@@ -75,10 +155,15 @@ impl RejectReason {
     /// When to come back, where that helps.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::QueueFull { retry_after, .. } | Self::TokensFull { retry_after, .. } => {
-                Some(*retry_after)
+            Self::QueueFull { retry_after, .. }
+            | Self::TokensFull { retry_after, .. }
+            | Self::WaitTooLong { retry_after, .. }
+            | Self::PastDeadline { retry_after, .. }
+            | Self::TenantFull { retry_after, .. }
+            | Self::Displaced { retry_after } => Some(*retry_after),
+            Self::TooLong { .. } | Self::Oversize { .. } | Self::Draining | Self::EngineDead(_) => {
+                None
             }
-            Self::TooLong { .. } | Self::Draining | Self::EngineDead(_) => None,
         }
     }
 
@@ -87,7 +172,11 @@ impl RejectReason {
         match self {
             Self::QueueFull { .. } => "queue_full",
             Self::TokensFull { .. } => "tokens",
+            Self::WaitTooLong { .. } | Self::PastDeadline { .. } => "wait",
+            Self::TenantFull { .. } => "tenant",
+            Self::Displaced { .. } => "displaced",
             Self::TooLong { .. } => "too_long",
+            Self::Oversize { .. } => "oversize",
             Self::Draining => "draining",
             Self::EngineDead(_) => "engine",
         }

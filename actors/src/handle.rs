@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use ractor::{ActorRef, ActorRuntime};
 use tokio::sync::oneshot;
@@ -14,6 +13,8 @@ use crate::error::ReadError;
 use crate::links::Shared;
 use crate::observe;
 use crate::plan::DecisionId;
+use crate::plan::admit::Admitted;
+use crate::prewarm::{PinHandle, PrewarmOutcome, PrewarmSpec};
 use crate::read::{Lane, Prefix, ReadOutcome, ReadSpec, TenantId};
 use crate::registration::RegistrationMessage;
 use crate::request::{RequestActor, RequestArguments, RequestMessage};
@@ -30,6 +31,8 @@ pub struct DecisionMeta {
     pub lane: Lane,
     /// When its reads expire.
     pub deadline: Option<Instant>,
+    /// Whether the caller asked for that time limit; then it is not let in if it cannot be met.
+    pub deadline_is_asked: bool,
     /// Head and state, shared by all its reads.
     pub prefix: Prefix,
     /// Reads of its first stage; counted as at least one.
@@ -38,39 +41,6 @@ pub struct DecisionMeta {
     pub first_tokens: u64,
     /// Tokens of its longest suffix, all stages included.
     pub suffix_tokens_max: u32,
-}
-
-/// A state that is to be resident before its questions come.
-#[derive(Debug, Clone)]
-pub struct PrewarmSpec {
-    /// Whose state it is.
-    pub tenant: TenantId,
-    /// Head and state.
-    pub prefix: Prefix,
-    /// Lane in which it is computed.
-    pub lane: Lane,
-    /// How long it stays pinned without a hit; the default of the configuration if not given, and
-    /// never more than its maximum.
-    pub ttl: Option<Duration>,
-    /// Whether to answer only when it is resident.
-    pub wait: bool,
-    /// When to give up.
-    pub deadline: Option<Instant>,
-}
-
-/// How a prewarm stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PrewarmOutcome {
-    /// Tokens of the prefix.
-    pub prompt_tokens: u32,
-    /// Of these, how many were resident when it was asked for.
-    pub reused: u32,
-    /// Whether all of them are resident now.
-    pub stored: bool,
-    /// Whether they are pinned; a full pin budget leaves a state stored but evictable.
-    pub pinned: bool,
-    /// Whether they are still to be computed.
-    pub pending: bool,
 }
 
 /// The way to the actors; cheap to clone.
@@ -94,7 +64,9 @@ impl Handle {
         let entry = self.shared.enter_decision(&meta).inspect_err(observe::refused)?;
         let decision = entry.guard.decision;
         let prefix = meta.prefix.clone();
-        self.shared.scheduler(SchedulerAsk::open(decision, &meta));
+        let missing = self.shared.missing(&meta.prefix);
+        let displaces = entry.admitted == Admitted::Displacing;
+        self.shared.scheduler(SchedulerAsk::open(decision, &meta, missing, displaces));
         let arguments = RequestArguments { shared: Arc::clone(&self.shared), prefix, entry };
         let (request, _) = ActorRuntime::spawn_instant(None, RequestActor, arguments)
             .map_err(|_| ReadError::Unavailable)?;
@@ -108,10 +80,22 @@ impl Handle {
     /// As [`open`](Self::open); with `wait` also those of the computation, and
     /// [`ReadError::Expired`] at the deadline.
     pub async fn prewarm(&self, spec: PrewarmSpec) -> Result<PrewarmOutcome, ReadError> {
-        let permit = self.shared.enter_prewarm(&spec.prefix).inspect_err(observe::refused)?;
+        let permit = self.shared.enter_prewarm(&spec).inspect_err(observe::refused)?;
         let (reply, outcome) = oneshot::channel();
         self.shared.cache(CacheAsk::Prewarm { spec, reply, permit });
         outcome.await.unwrap_or(Err(ReadError::Unavailable))
+    }
+
+    /// Gives up the pin that a prewarm of `tenant` left, or a prewarm that is still to be computed
+    /// and for which nobody waits. Says whether there was one. What is resident stays until room is
+    /// needed.
+    ///
+    /// # Errors
+    /// [`ReadError::Unavailable`] while actors are started again.
+    pub async fn unpin(&self, tenant: TenantId, pin: PinHandle) -> Result<bool, ReadError> {
+        let (reply, outcome) = oneshot::channel();
+        self.shared.cache(CacheAsk::Unpin { tenant, pin, reply });
+        outcome.await.map_err(|_| ReadError::Unavailable)
     }
 
     /// Everything the actors publish, without asking them.

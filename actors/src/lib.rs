@@ -19,6 +19,8 @@ mod handle;
 mod links;
 pub mod observe;
 pub mod plan;
+mod prefix;
+mod prewarm;
 pub mod read;
 mod registration;
 mod request;
@@ -27,18 +29,19 @@ pub mod snapshot;
 mod supervise;
 
 pub use config::{
-    CacheConfig, Config, ConfigProblem, Register, RegistrationConfig, SchedulerConfig,
+    CacheConfig, Config, ConfigProblem, OrderConfig, Ranking, Register, RegistrationConfig,
+    SchedulerConfig,
 };
 pub use engine::{
     Caps, Chunk, Completion, Engine, EngineError, Epoch, PAGE_TOKENS, PathPart, Row, RowOutcome,
     Segment, Step, StepOutcome,
 };
-pub use error::{ReadError, RejectReason};
-pub use handle::{DecisionHandle, DecisionMeta, Handle, PrewarmOutcome, PrewarmSpec};
+pub use error::{ReadError, RejectReason, Spent};
+pub use handle::{DecisionHandle, DecisionMeta, Handle};
 pub use plan::{DecisionId, ReadId};
-pub use read::{
-    Lane, Prefix, ReadOutcome, ReadSpec, ReadTiming, SegmentKey, SegmentSpec, TenantId,
-};
+pub use prefix::{Prefix, SegmentSpec};
+pub use prewarm::{PinHandle, PrewarmOutcome, PrewarmSpec, Tier};
+pub use read::{Lane, ReadOutcome, ReadSpec, ReadTiming, SegmentKey, TenantId};
 pub use snapshot::{
     ChunkLogEntry, DrainReport, EngineState, LoadView, RegistrationCounters, ResidencyView,
     Snapshot, StepLogEntry, Totals,

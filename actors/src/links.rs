@@ -7,8 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use dashmap::DashMap;
 use ractor::{ActorRef, DerivedActorRef};
 use tokio::time::Instant;
 
@@ -18,13 +20,18 @@ use crate::engine::Caps;
 use crate::error::{ReadError, RejectReason};
 use crate::handle::DecisionMeta;
 use crate::plan::DecisionId;
-use crate::plan::admit::{Backlog, Newcomer, admit};
-use crate::read::{Prefix, SegmentKey};
+use crate::plan::admit::{Admitted, Backlog, Newcomer, admit};
+use crate::plan::path::length;
+use crate::prewarm::PrewarmSpec;
+use crate::read::{Prefix, SegmentKey, SegmentSpec, TenantId};
 use crate::registration::RegistrationMessage;
 use crate::scheduler::SchedulerAsk;
 use crate::snapshot::{
     EngineState, LoadView, RegistrationCounters, ResidencyView, Snapshot, StepLogEntry,
 };
+
+/// When a prewarm that found the queue full is told to come back.
+const RETRY_PREWARM_AFTER: Duration = Duration::from_secs(1);
 
 /// Steps that the step log remembers.
 pub(crate) const STEP_LOG_MAX: usize = 256;
@@ -48,13 +55,15 @@ pub(crate) struct Shared {
     /// `None` before the first start and while actors are started again.
     links: ArcSwapOption<Links>,
     next_decision: AtomicU64,
-    /// Let in, but not seen by the scheduler yet.
-    entering_reads: AtomicUsize,
-    entering_tokens: AtomicU64,
+    /// Let in, but not seen by the scheduler yet, by lane.
+    entering_reads: [AtomicUsize; 4],
+    entering_tokens: [AtomicU64; 4],
+    /// Reads of each tenant that wait or run; point look-ups, never held across an await.
+    tenants: DashMap<TenantId, usize>,
     /// How many open decisions stand on each state; point look-ups only, hence a plain lock.
     states_open: Mutex<BTreeMap<SegmentKey, usize>>,
-    /// States (and heads) whose tokens are all resident; written by the cache actor.
-    states_resident: RwLock<BTreeSet<SegmentKey>>,
+    /// Blocks of heads and states that are resident; written by the cache actor.
+    blocks_resident: RwLock<BTreeSet<SegmentKey>>,
     /// Written once a step; a plain lock, since it is held for a push.
     step_log: Mutex<VecDeque<StepLogEntry>>,
 }
@@ -71,10 +80,11 @@ impl Shared {
             draining: AtomicBool::new(false),
             links: ArcSwapOption::empty(),
             next_decision: AtomicU64::new(0),
-            entering_reads: AtomicUsize::new(0),
-            entering_tokens: AtomicU64::new(0),
+            entering_reads: Default::default(),
+            entering_tokens: Default::default(),
+            tenants: DashMap::new(),
             states_open: Mutex::default(),
-            states_resident: RwLock::default(),
+            blocks_resident: RwLock::default(),
             step_log: Mutex::default(),
         }
     }
@@ -129,30 +139,61 @@ impl Shared {
         }
     }
 
-    /// Refuses a prompt that does not fit the context.
+    /// Refuses a prompt that does not fit the context, and a prefix that could never be held.
     pub(crate) fn fits(&self, prefix: &Prefix, suffix_tokens: u32) -> Result<(), ReadError> {
         let tokens = prefix.tokens().saturating_add(suffix_tokens);
         let tokens_max = self.caps.context_tokens;
         if tokens > tokens_max {
             return Err(ReadError::Rejected(RejectReason::TooLong { tokens, tokens_max }));
         }
+        let (bytes, bytes_max) = (self.bytes_of(prefix), self.config.cache.path_bytes_max());
+        if bytes > bytes_max {
+            return Err(ReadError::Rejected(RejectReason::Oversize { bytes, bytes_max }));
+        }
         Ok(())
     }
 
+    /// Bytes of keys and values of a prefix.
+    fn bytes_of(&self, prefix: &Prefix) -> u64 {
+        let head = length(&prefix.head.tokens);
+        self.caps.segment_bytes(0, head)
+            + self.caps.segment_bytes(head, length(&prefix.state.tokens))
+    }
+
     /// Admits `newcomer` or says why not. What it adds stays counted until the permit is dropped.
-    pub(crate) fn enter(self: &Arc<Self>, newcomer: Newcomer) -> Result<Permit, RejectReason> {
+    fn enter(
+        self: &Arc<Self>,
+        newcomer: Newcomer,
+        tenant_reads: usize,
+    ) -> Result<(Permit, Admitted), RejectReason> {
+        let lane = newcomer.lane as usize;
+        let mut entering = self.entering();
         // Counted before the view is read: two newcomers at once may both be seen, never neither.
-        let reads = self.entering_reads.fetch_add(newcomer.reads, Ordering::SeqCst);
-        let tokens = self.entering_tokens.fetch_add(newcomer.tokens, Ordering::SeqCst);
+        entering.reads[lane] =
+            self.entering_reads[lane].fetch_add(newcomer.reads, Ordering::SeqCst);
+        entering.tokens[lane] =
+            self.entering_tokens[lane].fetch_add(newcomer.tokens, Ordering::SeqCst);
         let permit = Permit { shared: Arc::clone(self), newcomer };
         let load = self.load.load();
+        let backlog = load.backlog(Instant::now());
+        let sum = |waiting: usize, lane: usize| waiting + entering.reads[lane];
         let backlog = Backlog {
-            reads: load.waiting() + load.wants_waiting + reads,
-            tokens: load.tokens_waiting + tokens,
-            tokens_per_second: load.tokens_per_second,
+            reads: std::array::from_fn(|lane| sum(backlog.reads[lane], lane)),
+            tokens: std::array::from_fn(|lane| backlog.tokens[lane] + entering.tokens[lane]),
+            tenant_reads,
+            ..backlog
         };
-        admit(backlog, newcomer, &self.config.scheduler)?;
-        Ok(permit)
+        let admitted = admit(backlog, newcomer, &self.config.scheduler)?;
+        Ok((permit, admitted))
+    }
+
+    /// What was let in and has not arrived yet.
+    fn entering(&self) -> Backlog {
+        Backlog {
+            reads: std::array::from_fn(|lane| self.entering_reads[lane].load(Ordering::SeqCst)),
+            tokens: std::array::from_fn(|lane| self.entering_tokens[lane].load(Ordering::SeqCst)),
+            ..Backlog::default()
+        }
     }
 
     /// Admission of a decision, by its first stage.
@@ -165,17 +206,35 @@ impl Shared {
         let use_of_state = StateUse::new(self, meta.prefix.state.key);
         let prefix_tokens = if use_of_state.first { self.missing(&meta.prefix) } else { 0 };
         let tokens = meta.first_tokens.saturating_add(prefix_tokens);
-        let newcomer = Newcomer { reads: meta.first_reads.max(1), tokens };
-        let permit = self.enter(newcomer).map_err(ReadError::Rejected)?;
-        Ok(Entry { permit, guard: DecisionGuard { decision: self.number(), use_of_state } })
+        let reads = meta.first_reads.max(1);
+        let use_of_tenant = TenantUse::new(self, meta.tenant.clone(), reads);
+        let deadline = meta.deadline.filter(|_| meta.deadline_is_asked);
+        let time_left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let newcomer = Newcomer { lane: meta.lane, reads, tokens, time_left };
+        let entered = self.enter(newcomer, use_of_tenant.before);
+        let (permit, admitted) = entered.map_err(ReadError::Rejected)?;
+        let guard = DecisionGuard { decision: self.number(), use_of_tenant, use_of_state };
+        Ok(Entry { permit, guard, admitted })
     }
 
     /// Admission of a prewarm.
-    pub(crate) fn enter_prewarm(self: &Arc<Self>, prefix: &Prefix) -> Result<Permit, ReadError> {
+    pub(crate) fn enter_prewarm(self: &Arc<Self>, spec: &PrewarmSpec) -> Result<Permit, ReadError> {
         self.closed()?;
-        self.fits(prefix, 1)?;
-        let newcomer = Newcomer { reads: 1, tokens: self.missing(prefix) };
-        self.enter(newcomer).map_err(ReadError::Rejected)
+        self.fits(&spec.prefix, 1)?;
+        let (lane, tokens) = (spec.lane, self.missing(&spec.prefix));
+        let newcomer = Newcomer { lane, reads: 1, tokens, time_left: None };
+        let tenant_reads = self.tenants.get(&spec.tenant).map_or(0, |reads| *reads);
+        // What makes room for a prewarm is nothing that was asked.
+        match self.enter(newcomer, tenant_reads).map_err(ReadError::Rejected)? {
+            (permit, Admitted::AsIs) => Ok(permit),
+            (_, Admitted::Displacing) => Err(ReadError::Rejected(self.queue_full())),
+        }
+    }
+
+    fn queue_full(&self) -> RejectReason {
+        let (reads_waiting, reads_max) =
+            (self.load.load().waiting(), self.config.scheduler.reads_max);
+        RejectReason::QueueFull { reads_waiting, reads_max, retry_after: RETRY_PREWARM_AFTER }
     }
 
     fn number(&self) -> DecisionId {
@@ -184,25 +243,24 @@ impl Shared {
 
     /// Prefix tokens that are not resident.
     pub(crate) fn missing(&self, prefix: &Prefix) -> u64 {
-        let resident = self.states_resident.read().unwrap_or_else(PoisonError::into_inner);
-        let parts = [&prefix.head, &prefix.state];
-        let missing = parts.into_iter().filter(|part| !resident.contains(&part.key));
-        missing.map(|part| part.tokens.len() as u64).sum()
+        let resident = self.blocks_resident.read().unwrap_or_else(PoisonError::into_inner);
+        let missing = |part: &SegmentSpec| part.missing(|key| resident.contains(&key));
+        u64::from(missing(&prefix.head)) + u64::from(missing(&prefix.state))
     }
 
-    /// Notes that all tokens of `key` are resident, or no longer.
+    /// Notes that a block is resident, or no longer.
     pub(crate) fn set_resident(&self, key: SegmentKey, resident: bool) {
-        let mut states = self.states_resident.write().unwrap_or_else(PoisonError::into_inner);
+        let mut blocks = self.blocks_resident.write().unwrap_or_else(PoisonError::into_inner);
         if resident {
-            states.insert(key);
+            blocks.insert(key);
         } else {
-            states.remove(&key);
+            blocks.remove(&key);
         }
     }
 
     /// Forgets all residency: a new cache starts empty.
     pub(crate) fn clear_resident(&self) {
-        self.states_resident.write().unwrap_or_else(PoisonError::into_inner).clear();
+        self.blocks_resident.write().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     fn states_open(&self) -> MutexGuard<'_, BTreeMap<SegmentKey, usize>> {
@@ -236,6 +294,7 @@ impl Shared {
 pub(crate) struct Entry {
     pub(crate) permit: Permit,
     pub(crate) guard: DecisionGuard,
+    pub(crate) admitted: Admitted,
 }
 
 /// Reads and tokens that were let in and are not queued yet.
@@ -246,8 +305,9 @@ pub(crate) struct Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.shared.entering_reads.fetch_sub(self.newcomer.reads, Ordering::SeqCst);
-        self.shared.entering_tokens.fetch_sub(self.newcomer.tokens, Ordering::SeqCst);
+        let Newcomer { lane, reads, tokens, .. } = self.newcomer;
+        self.shared.entering_reads[lane as usize].fetch_sub(reads, Ordering::SeqCst);
+        self.shared.entering_tokens[lane as usize].fetch_sub(tokens, Ordering::SeqCst);
     }
 }
 
@@ -280,11 +340,47 @@ impl Drop for StateUse {
     }
 }
 
+/// Counts an open decision's reads for its tenant.
+struct TenantUse {
+    shared: Arc<Shared>,
+    tenant: TenantId,
+    reads: usize,
+    /// Reads of the tenant that were counted before.
+    before: usize,
+}
+
+impl TenantUse {
+    fn new(shared: &Arc<Shared>, tenant: TenantId, reads: usize) -> Self {
+        let mut count = shared.tenants.entry(tenant.clone()).or_insert(0);
+        let before = *count;
+        *count += reads;
+        drop(count);
+        Self { shared: Arc::clone(shared), tenant, reads, before }
+    }
+}
+
+impl Drop for TenantUse {
+    fn drop(&mut self) {
+        if let Some(mut count) = self.shared.tenants.get_mut(&self.tenant) {
+            *count -= self.reads;
+        }
+        self.shared.tenants.remove_if(&self.tenant, |_, count| *count == 0);
+    }
+}
+
 /// Keeps a decision open; dropping it, wherever it is, closes the decision: reads that wait are
 /// cancelled and its hold on the state ends.
 pub(crate) struct DecisionGuard {
     pub(crate) decision: DecisionId,
+    use_of_tenant: TenantUse,
     use_of_state: StateUse,
+}
+
+impl DecisionGuard {
+    /// Whose decision it is.
+    pub(crate) fn tenant(&self) -> &TenantId {
+        &self.use_of_tenant.tenant
+    }
 }
 
 impl Drop for DecisionGuard {

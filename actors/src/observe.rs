@@ -3,11 +3,13 @@
 //! Only this file calls the `metrics` macros. Label values are bounded: lanes, reasons and results,
 //! never a tenant.
 
+use std::time::Duration;
+
 use metrics::{counter, gauge, histogram};
 
 use crate::error::ReadError;
-use crate::handle::PrewarmOutcome;
 use crate::plan::residency::DropReason;
+use crate::prewarm::PrewarmOutcome;
 use crate::read::{Lane, ReadOutcome};
 use crate::snapshot::{LoadView, RegistrationCounters, ResidencyView, StepLogEntry};
 
@@ -31,7 +33,13 @@ pub const METRICS: &[(&str, &str, &str)] = &[
         "State tokens computed again while they were resident; must stay 0",
     ),
     ("docket_queue_reads", "gauge", "Reads that wait, by lane"),
-    ("docket_queue_tokens", "gauge", "Unique tokens that wait"),
+    ("docket_queue_tokens", "gauge", "Unique tokens that wait, by lane"),
+    (
+        "docket_fairness_gap_tokens",
+        "gauge",
+        "Largest gap in served tokens between two tenants of a lane",
+    ),
+    ("docket_plan_duration_seconds", "histogram", "Time to plan a step and begin it"),
     ("docket_reads_in_flight", "gauge", "Reads in the running step"),
     ("docket_decisions_open", "gauge", "Decisions that are open"),
     ("docket_engine_tokens_per_second", "gauge", "Smoothed speed of the engine"),
@@ -50,8 +58,12 @@ pub const METRICS: &[(&str, &str, &str)] = &[
         "From ready to run until the step of a read begins, by lane",
     ),
     ("docket_residency_bytes", "gauge", "Bytes of keys and values, by kind"),
-    ("docket_residency_segments", "gauge", "Heads and states that are held"),
-    ("docket_evictions_total", "counter", "Heads and states that were dropped, by reason"),
+    ("docket_residency_segments", "gauge", "Blocks of at most 64 tokens that are held"),
+    (
+        "docket_evictions_total",
+        "counter",
+        "Blocks of at most 64 tokens that were dropped, by reason",
+    ),
     ("docket_registrations_total", "counter", "Boundary registrations that ended, by result"),
     ("docket_registrations_pending", "gauge", "Boundary registrations that wait or run"),
     ("docket_prewarms_total", "counter", "Prewarms that were answered, by result"),
@@ -65,7 +77,18 @@ const COUNTERS: &[(&str, &str, &[&str])] = &[
     (
         "docket_admission_rejections_total",
         "reason",
-        &["queue_full", "tokens", "too_long", "draining", "engine", "restarting"],
+        &[
+            "queue_full",
+            "tokens",
+            "wait",
+            "tenant",
+            "displaced",
+            "too_long",
+            "oversize",
+            "draining",
+            "engine",
+            "restarting",
+        ],
     ),
     (
         "docket_reads_total",
@@ -145,13 +168,21 @@ pub(crate) fn step_ended(step: &StepLogEntry) {
     histogram!("docket_step_rows").record(step.rows.len() as f64);
 }
 
+/// A step was planned and begun, which took so long by the real clock.
+pub(crate) fn planned(took: Duration) {
+    histogram!("docket_plan_duration_seconds").record(took);
+}
+
 /// The scheduler has published.
 pub(crate) fn load(view: &LoadView) {
     for lane in Lane::ALL {
         let waiting = view.waiting_in(lane) as f64;
         gauge!("docket_queue_reads", "lane" => lane.as_str()).set(waiting);
     }
-    gauge!("docket_queue_tokens").set(view.tokens_waiting as f64);
+    for (lane, tokens) in Lane::ALL.into_iter().zip(view.tokens_waiting) {
+        gauge!("docket_queue_tokens", "lane" => lane.as_str()).set(tokens as f64);
+    }
+    gauge!("docket_fairness_gap_tokens").set(view.gap_tokens as f64);
     gauge!("docket_reads_in_flight").set(view.reads_in_flight as f64);
     gauge!("docket_decisions_open").set(view.decisions_open as f64);
     gauge!("docket_engine_tokens_per_second").set(view.tokens_per_second);
@@ -164,6 +195,7 @@ pub(crate) fn residency(view: &ResidencyView) {
         ("used", view.used),
         ("reserved", view.reserved),
         ("pinned", view.pinned),
+        ("protected", view.protected),
         ("overflow", view.overflow),
         ("budget", view.budget),
     ];
@@ -178,7 +210,7 @@ pub(crate) fn duplicate_tokens(tokens: u64) {
     counter!("docket_state_duplicate_prefill_tokens_total").increment(tokens);
 }
 
-/// A head or state was dropped.
+/// A block was dropped.
 pub(crate) fn dropped(reason: DropReason) {
     let reason = match reason {
         DropReason::Room => "room",

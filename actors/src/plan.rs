@@ -8,9 +8,11 @@
 pub(crate) mod admit;
 pub(crate) mod boundary;
 pub(crate) mod cache;
+mod displace;
 mod draft;
 mod ending;
 mod failures;
+pub(crate) mod fair;
 #[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]
@@ -21,7 +23,7 @@ mod queue;
 pub(crate) mod residency;
 mod running;
 pub(crate) mod scheduler;
-mod segments;
+pub(crate) mod segments;
 mod settle;
 mod view;
 

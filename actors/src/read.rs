@@ -9,6 +9,8 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::RowOutcome;
 
+pub use crate::prefix::{Prefix, SegmentSpec};
+
 /// Priority lanes, most urgent first. The four names are the same everywhere (ARCHITECTURE D12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Lane {
@@ -26,6 +28,16 @@ pub enum Lane {
 impl Lane {
     /// All lanes, most urgent first.
     pub const ALL: [Self; 4] = [Self::Urgent, Self::Normal, Self::Batch, Self::Idle];
+
+    /// The lane in which what has waited long stands: one higher, but never the urgent one.
+    #[must_use]
+    pub fn raised(self) -> Self {
+        match self {
+            Self::Urgent => Self::Urgent,
+            Self::Normal | Self::Batch => Self::Normal,
+            Self::Idle => Self::Batch,
+        }
+    }
 
     /// Its name on the wire, in metrics and logs.
     pub fn as_str(self) -> &'static str {
@@ -89,31 +101,6 @@ impl fmt::Debug for SegmentKey {
             write!(formatter, "{byte:02x}")?;
         }
         Ok(())
-    }
-}
-
-/// One logical segment of a prefix: the template head, or a state.
-#[derive(Debug, Clone)]
-pub struct SegmentSpec {
-    /// Identity, parent included.
-    pub key: SegmentKey,
-    /// Its tokens; may be empty only for the head.
-    pub tokens: Arc<[u32]>,
-}
-
-/// The tokens before a read's suffix: head, then state; shared by all reads of a state.
-#[derive(Debug, Clone)]
-pub struct Prefix {
-    /// The template head, the same for every request and tenant; kept resident from its first use.
-    pub head: SegmentSpec,
-    /// The state, salted by tenant.
-    pub state: SegmentSpec,
-}
-
-impl Prefix {
-    /// Length in tokens.
-    pub fn tokens(&self) -> u32 {
-        u32::try_from(self.head.tokens.len() + self.state.tokens.len()).unwrap_or(u32::MAX)
     }
 }
 

@@ -87,8 +87,9 @@ impl Registrations {
     fn perform(&mut self, effect: BoundaryEffect) {
         match effect {
             BoundaryEffect::Promote(key) => {
-                if let Some((prefix, _)) = self.held.get(&key) {
-                    self.shared.cache(CacheAsk::Promote { prefix: prefix.clone() });
+                if let Some((prefix, guard)) = self.held.get(&key) {
+                    let (prefix, tenant) = (prefix.clone(), guard.tenant().clone());
+                    self.shared.cache(CacheAsk::Promote { prefix, tenant });
                 }
             }
             BoundaryEffect::LetGo(key) => drop(self.held.remove(&key)),

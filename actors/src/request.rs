@@ -163,7 +163,7 @@ impl Actor for RequestActor {
         _: ActorRef<RequestMessage>,
         arguments: RequestArguments,
     ) -> Result<Option<Request>, ActorProcessingErr> {
-        let RequestArguments { shared, prefix, entry: Entry { permit, guard } } = arguments;
+        let RequestArguments { shared, prefix, entry: Entry { permit, guard, .. } } = arguments;
         let permit = Some(permit);
         Ok(Some(Request { shared, prefix, guard, permit, next_index: 0, stage: None }))
     }

@@ -16,16 +16,16 @@ use crate::handle::DecisionMeta;
 use crate::links::{Permit, Shared};
 use crate::observe;
 use crate::plan::residency::LeaseReply;
-use crate::plan::scheduler::{SchedulerCore, SchedulerEffect, SchedulerEvent};
+use crate::plan::scheduler::{Opening, SchedulerCore, SchedulerEffect, SchedulerEvent};
 use crate::plan::{DecisionId, ReadId};
-use crate::read::{Lane, Prefix, ReadSpec, SegmentKey};
+use crate::read::{Lane, Prefix, ReadSpec, SegmentKey, TenantId};
 use crate::request::{ReadPort, ReadResult};
 use crate::snapshot::DrainReport;
 
 /// What handles, request actors and the cache ask of the scheduler.
 pub(crate) enum SchedulerAsk {
     /// A decision was admitted.
-    Open { decision: DecisionId, prefix: Prefix, lane: Lane, deadline: Option<Instant> },
+    Open(Opening),
     /// Read these.
     Submit {
         decision: DecisionId,
@@ -40,7 +40,7 @@ pub(crate) enum SchedulerAsk {
     /// The decision is over.
     Close { decision: DecisionId },
     /// Compute a state, or change how urgently.
-    Want { prefix: Prefix, lane: Lane, is_registration: bool },
+    Want { prefix: Prefix, tenant: TenantId, lane: Lane, is_registration: bool },
     /// It is not wanted any more.
     Unwant { key: SegmentKey },
     /// Finish and stop.
@@ -48,13 +48,23 @@ pub(crate) enum SchedulerAsk {
 }
 
 impl SchedulerAsk {
-    pub(crate) fn open(decision: DecisionId, meta: &DecisionMeta) -> Self {
-        Self::Open {
+    /// * `missing`: tokens of the prefix that are not resident.
+    /// * `displaces`: whether lower lanes have to make room for its reads.
+    pub(crate) fn open(
+        decision: DecisionId,
+        meta: &DecisionMeta,
+        missing: u64,
+        displaces: bool,
+    ) -> Self {
+        Self::Open(Opening {
             decision,
+            tenant: meta.tenant.clone(),
             prefix: meta.prefix.clone(),
+            missing: u32::try_from(missing).unwrap_or(u32::MAX),
             lane: meta.lane,
+            displaces: if displaces { meta.first_reads.max(1) } else { 0 },
             deadline: meta.deadline.map(tokio::time::Instant::into_std),
-        }
+        })
     }
 }
 
@@ -107,6 +117,8 @@ pub(crate) struct Scheduler<E: Engine> {
     ports: BTreeMap<DecisionId, ReadPort>,
     drains: Vec<oneshot::Sender<DrainReport>>,
     drained: Option<DrainReport>,
+    /// The next deadline for which a tick is under way.
+    alarm: Option<Instant>,
 }
 
 /// The scheduler actor.
@@ -134,7 +146,8 @@ impl<E: Engine> Actor for SchedulerActor<E> {
         let (ports, drains) = (BTreeMap::new(), Vec::new());
         // The timer ends with the actor.
         drop(myself.send_interval(config.tick, || SchedulerMessage::Tick));
-        let scheduler = Scheduler { shared, engine, cache, core, ports, drains, drained: None };
+        let scheduler =
+            Scheduler { shared, engine, cache, core, ports, drains, drained: None, alarm: None };
         scheduler.publish();
         Ok(scheduler)
     }
@@ -155,13 +168,14 @@ impl<E: Engine> Actor for SchedulerActor<E> {
             }
             SchedulerMessage::Tick => (SchedulerEvent::Tick, None),
         };
-        let effects = scheduler.core.on(event, now());
+        let effects = scheduler.decide(event);
         // Published before replies go out, so that who has an outcome sees its consequences.
         scheduler.publish();
         drop(permit);
         for effect in effects {
             scheduler.perform(&myself, effect);
         }
+        scheduler.set_alarm(&myself);
         Ok(())
     }
 }
@@ -170,17 +184,15 @@ impl<E: Engine> Scheduler<E> {
     /// Takes ports and permits out of a message; the rest is the core's business.
     fn event_of(&mut self, ask: SchedulerAsk) -> (SchedulerEvent<E::Segment>, Option<Permit>) {
         let event = match ask {
-            SchedulerAsk::Open { decision, prefix, lane, deadline } => {
-                SchedulerEvent::Open { decision, prefix, lane, deadline }
-            }
+            SchedulerAsk::Open(opening) => SchedulerEvent::Open(opening),
             SchedulerAsk::Submit { decision, first, reads, at, port, permit } => {
                 self.ports.insert(decision, port);
                 return (SchedulerEvent::Submit { decision, first, reads, at }, permit);
             }
             SchedulerAsk::Withdraw { decision } => SchedulerEvent::Withdraw { decision },
             SchedulerAsk::Close { decision } => SchedulerEvent::Close { decision },
-            SchedulerAsk::Want { prefix, lane, is_registration } => {
-                SchedulerEvent::Want { prefix, lane, is_registration }
+            SchedulerAsk::Want { prefix, tenant, lane, is_registration } => {
+                SchedulerEvent::Want { prefix, tenant, lane, is_registration }
             }
             SchedulerAsk::Unwant { key } => SchedulerEvent::Unwant { key },
             SchedulerAsk::Drain { reply } => {
@@ -189,6 +201,20 @@ impl<E: Engine> Scheduler<E> {
             }
         };
         (event, None)
+    }
+
+    /// What follows from an event; if a step does, the real time that took is noted.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what planning costs is real also in paused time"
+    )]
+    fn decide(&mut self, event: SchedulerEvent<E::Segment>) -> Vec<SchedulerEffect<E::Segment>> {
+        let began = Instant::now();
+        let effects = self.core.on(event, now());
+        if effects.iter().any(|effect| matches!(effect, SchedulerEffect::Run(_))) {
+            observe::planned(began.elapsed());
+        }
+        effects
     }
 
     fn perform(
@@ -201,7 +227,9 @@ impl<E: Engine> Scheduler<E> {
                 let from = myself.clone();
                 self.tell_cache(CacheMessage::Lease { key, path, may_overflow, from });
             }
-            SchedulerEffect::Release { path } => self.tell_cache(CacheMessage::Release { path }),
+            SchedulerEffect::Release { path, served } => {
+                self.tell_cache(CacheMessage::Release { path, served });
+            }
             SchedulerEffect::Commit(computed) => self.tell_cache(CacheMessage::Commit(computed)),
             SchedulerEffect::Run(step) => self.run(myself, step),
             SchedulerEffect::Reply { read, lane, result } => self.reply(read, lane, result),
@@ -216,6 +244,17 @@ impl<E: Engine> Scheduler<E> {
                 self.shared.log_step(step);
             }
             SchedulerEffect::Drained(report) => self.end_drain(report),
+        }
+    }
+
+    /// Has a tick come at the next deadline, so that what expires is told at once.
+    fn set_alarm(&mut self, myself: &ActorRef<SchedulerMessage<E::Segment>>) {
+        let (next, now) = (self.core.next_deadline(), now());
+        let is_set = self.alarm.is_some_and(|alarm| alarm > now && Some(alarm) <= next);
+        if let (Some(next), false) = (next, is_set) {
+            self.alarm = Some(next);
+            // A tick too many does no harm.
+            drop(myself.send_after(next.saturating_duration_since(now), || SchedulerMessage::Tick));
         }
     }
 

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::engine::Epoch;
 use crate::plan::ReadId;
+use crate::plan::admit::Backlog;
 use crate::read::{Lane, SegmentKey};
 
 /// Everything the actors publish, at one moment.
@@ -47,10 +48,21 @@ pub struct LoadView {
     pub last_progress: Instant,
     /// Reads that wait, by lane in the order of [`Lane::ALL`].
     pub reads_waiting: [usize; 4],
+    /// Of these, reads of decisions none of whose reads has run: more urgent work may take their
+    /// place when the queue is full.
+    pub reads_displaceable: [usize; 4],
     /// Reads in the running step.
     pub reads_in_flight: usize,
-    /// Unique tokens that wait: each state once, resident tokens not at all.
-    pub tokens_waiting: u64,
+    /// Unique tokens that wait, by lane: each state once, in the best lane of those that wait for it,
+    /// resident tokens not at all.
+    pub tokens_waiting: [u64; 4],
+    /// Tokens of the running step; it began at `last_progress`.
+    pub step_tokens: u32,
+    /// Which part of the engine's time each lane had of late.
+    pub shares: [f64; 4],
+    /// The largest difference, in computed tokens by weight, between what two tenants that wait in
+    /// one lane were served.
+    pub gap_tokens: u64,
     /// Decisions that are open.
     pub decisions_open: usize,
     /// Prewarms and registrations that wait for the engine.
@@ -63,7 +75,7 @@ pub struct LoadView {
     pub totals: Totals,
 }
 
-/// Counts which only rise. `admitted` is the sum of the five endings and of what waits or runs.
+/// Counts which only rise. `admitted` is the sum of the six endings and of what waits or runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
     /// Reads that came in.
@@ -78,6 +90,8 @@ pub struct Totals {
     pub cancelled: u64,
     /// Reads that a drain ended.
     pub drained: u64,
+    /// Reads that made room for more urgent work.
+    pub displaced: u64,
     /// Tokens that the engine ran, for whatever reason.
     pub computed_tokens: u64,
     /// Of these, state tokens run for a prewarm or a registration, with no read waiting first.
@@ -91,7 +105,7 @@ pub struct Totals {
 impl Totals {
     /// Reads that ended, however.
     pub fn ended(&self) -> u64 {
-        self.done + self.failed + self.expired + self.cancelled + self.drained
+        self.done + self.failed + self.expired + self.cancelled + self.drained + self.displaced
     }
 }
 
@@ -103,14 +117,42 @@ impl LoadView {
             epoch,
             last_progress: now,
             reads_waiting: [0; 4],
+            reads_displaceable: [0; 4],
             reads_in_flight: 0,
-            tokens_waiting: 0,
+            tokens_waiting: [0; 4],
+            step_tokens: 0,
+            shares: [0.0; 4],
+            gap_tokens: 0,
             decisions_open: 0,
             wants_waiting: 0,
             steps: 0,
             tokens_per_second: 0.0,
             totals: Totals::default(),
         }
+    }
+
+    /// What admission sees of it at `now`.
+    pub(crate) fn backlog(&self, now: Instant) -> Backlog {
+        let ran = now.saturating_duration_since(self.last_progress).as_secs_f64();
+        // A saturating cast: a step that runs late has nothing left.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        let ran_tokens = (ran * self.tokens_per_second) as u64;
+        let mut reads = self.reads_waiting;
+        reads[Lane::Idle as usize] += self.wants_waiting;
+        Backlog {
+            reads,
+            displaceable: self.reads_displaceable,
+            tokens: self.tokens_waiting,
+            step_tokens: u64::from(self.step_tokens).saturating_sub(ran_tokens),
+            shares: self.shares,
+            tokens_per_second: self.tokens_per_second,
+            tenant_reads: 0,
+        }
+    }
+
+    /// Unique tokens that wait, in all lanes.
+    pub fn tokens(&self) -> u64 {
+        self.tokens_waiting.iter().sum()
     }
 
     /// Reads that wait, in all lanes.
@@ -135,13 +177,15 @@ pub struct ResidencyView {
     pub reserved: u64,
     /// Of `used`, what prewarm pins keep from eviction.
     pub pinned: u64,
+    /// Of `used`, what urgent or normal reads used again; evicted last.
+    pub protected: u64,
     /// Held or promised beyond the budget by the overflow allowance.
     pub overflow: u64,
-    /// Entries: heads and states.
+    /// Blocks of at most 64 tokens that are held.
     pub segments: usize,
-    /// Entries that cannot be evicted now because something uses them.
+    /// Heads and states that something uses now.
     pub leased: usize,
-    /// Entries evicted for room since start.
+    /// Blocks evicted for room since start.
     pub evictions: u64,
     /// Tokens computed again although they were resident; must stay 0.
     pub duplicate_tokens: u64,

@@ -158,7 +158,8 @@ async fn start_pair<E: Engine>(
 ) -> Result<[ActorCell; 2], ActorProcessingErr> {
     let actor = CacheActor::<E::Segment>::new();
     let (cache, _) =
-        Actor::spawn_linked(None, actor, Arc::clone(shared), supervisor.get_cell()).await?;
+        Actor::spawn_linked(None, actor, (Arc::clone(shared), epoch), supervisor.get_cell())
+            .await?;
     let arguments = SchedulerArguments {
         shared: Arc::clone(shared),
         engine: Arc::clone(engine),

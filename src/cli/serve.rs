@@ -178,6 +178,34 @@ struct SchedulerArgs {
     #[arg(long, env = "DOCKET_READS_MAX", value_name = "COUNT")]
     reads_max: Option<u32>,
 
+    /// Reads of one tenant that may wait or run at most [default: 768]
+    #[arg(long, env = "DOCKET_TENANT_READS_MAX", value_name = "COUNT")]
+    tenant_reads_max: Option<u32>,
+
+    /// Longest predicted wait in the urgent lane; what would wait longer is refused [default: 1s]
+    #[arg(long, env = "DOCKET_WAIT_URGENT", value_name = "TIME", value_parser = parse_duration)]
+    wait_urgent: Option<Duration>,
+
+    /// Longest predicted wait in the normal lane [default: 8s]
+    #[arg(long, env = "DOCKET_WAIT_NORMAL", value_name = "TIME", value_parser = parse_duration)]
+    wait_normal: Option<Duration>,
+
+    /// Longest predicted wait in the batch lane [default: 60s]
+    #[arg(long, env = "DOCKET_WAIT_BATCH", value_name = "TIME", value_parser = parse_duration)]
+    wait_batch: Option<Duration>,
+
+    /// How long a step should take; its tokens follow from the measured speed [default: 200ms]
+    #[arg(long, env = "DOCKET_STEP_TARGET", value_name = "TIME", value_parser = parse_duration)]
+    step_target: Option<Duration>,
+
+    /// After what wait a batch or idle read stands one lane higher [default: 60s]
+    #[arg(long, env = "DOCKET_RAISE_AFTER", value_name = "TIME", value_parser = parse_duration)]
+    raise_after: Option<Duration>,
+
+    /// After what wait a read leads a step whatever its lane [default: 120s]
+    #[arg(long, env = "DOCKET_AGE_MAX", value_name = "TIME", value_parser = parse_duration)]
+    age_max: Option<Duration>,
+
     /// Keep a state for other questions after the response, or not [default: after]
     #[arg(long, env = "DOCKET_REGISTER_BOUNDARY", value_enum, hide_possible_values = true)]
     #[arg(value_name = "after|off")]
@@ -293,6 +321,13 @@ impl SchedulerArgs {
         set(&mut scheduler.step_tokens, self.step_tokens);
         set(&mut scheduler.rows_max, self.rows_max);
         set(&mut scheduler.reads_max, self.reads_max);
+        set(&mut scheduler.tenant_reads_max, self.tenant_reads_max);
+        set(&mut scheduler.wait_urgent, self.wait_urgent);
+        set(&mut scheduler.wait_normal, self.wait_normal);
+        set(&mut scheduler.wait_batch, self.wait_batch);
+        set(&mut scheduler.step_target, self.step_target);
+        set(&mut scheduler.raise_after, self.raise_after);
+        set(&mut scheduler.age_max, self.age_max);
         set(&mut scheduler.register_boundary, self.register_boundary);
     }
 }

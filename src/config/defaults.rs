@@ -56,6 +56,13 @@ impl Default for SchedulerConfig {
             step_tokens: 512,
             rows_max: 64,
             reads_max: 1024,
+            tenant_reads_max: 768,
+            wait_urgent: Duration::from_secs(1),
+            wait_normal: Duration::from_secs(8),
+            wait_batch: Duration::from_mins(1),
+            step_target: Duration::from_millis(200),
+            raise_after: Duration::from_mins(1),
+            age_max: Duration::from_mins(2),
             register_boundary: BoundaryRegistration::After,
         }
     }

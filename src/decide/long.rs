@@ -2,10 +2,10 @@
 //!
 //! A suffix runs in one step, which nothing can interrupt; ten thousand tokens of instructions would
 //! make everybody wait. So the beginning of a long suffix becomes part of a prefix of its own, which
-//! the scheduler chunks, orders and cancels as it does with every state. It costs the state's tokens
-//! once more; what it answers is the same bit for bit (ARCHITECTURE D6).
+//! the scheduler chunks, orders and cancels as it does with every state. It has the state's blocks in
+//! common with it; what it answers is the same bit for bit (ARCHITECTURE D6).
 
-use actors::{DecisionHandle, DecisionMeta, Prefix, ReadError, ReadOutcome, ReadSpec, SegmentSpec};
+use actors::{DecisionHandle, DecisionMeta, Prefix, ReadError, ReadOutcome, ReadSpec};
 
 use super::Decider;
 use super::round::Round;
@@ -59,29 +59,19 @@ impl Decider {
 
 /// The prefix with more tokens after its state.
 fn extended(prefix: &Prefix, tokens: &[u32]) -> Prefix {
-    let state = &prefix.state;
-    Prefix {
-        head: prefix.head.clone(),
-        state: SegmentSpec {
-            key: state.key.child(SALT, tokens),
-            tokens: state.tokens.iter().chain(tokens).copied().collect(),
-        },
-    }
+    Prefix { head: prefix.head.clone(), state: prefix.state.extended(SALT, tokens) }
 }
 
 #[cfg(test)]
 mod tests {
-    use actors::SegmentKey;
+    use actors::{SegmentKey, SegmentSpec};
 
     use super::*;
 
     #[test]
     fn an_extended_prefix_has_all_tokens_and_a_key_of_its_own() {
-        let segment = |key: &[u8], tokens: &[u32]| SegmentSpec {
-            key: SegmentKey::root(key),
-            tokens: tokens.into(),
-        };
-        let prefix = Prefix { head: segment(b"head", &[1]), state: segment(b"state", &[2, 3]) };
+        let head = SegmentSpec::head(SegmentKey::root(b"model"), [1].into());
+        let prefix = Prefix { state: SegmentSpec::state(&head, b"salt", [2, 3].into()), head };
         let longer = extended(&prefix, &[4, 5]);
         assert_eq!(*longer.state.tokens, [2, 3, 4, 5]);
         assert_ne!(longer.state.key, prefix.state.key);

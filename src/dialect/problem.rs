@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use actors::{EngineError, ReadError, RejectReason};
+use actors::{EngineError, Lane, ReadError, RejectReason};
 use serde_json::{Value, json};
 use thiserror::Error;
 
@@ -143,6 +143,8 @@ pub struct Refusal {
     pub reason: &'static str,
     /// When to come back.
     pub retry_after: Option<Duration>,
+    /// The lane in which it would be let in at once.
+    pub downgrade: Option<Lane>,
 }
 
 /// The `systemone` shape: `detail` is a list for a faulty body, else an object.
@@ -182,13 +184,15 @@ fn of_read(error: &ReadError) -> Refusal {
 
 fn of_rejection(reason: &RejectReason) -> Refusal {
     match reason {
-        RejectReason::QueueFull { retry_after, .. } => {
-            limited("queue_full", &reason.to_string(), *retry_after)
+        RejectReason::QueueFull { retry_after, .. }
+        | RejectReason::TokensFull { retry_after, .. }
+        | RejectReason::PastDeadline { retry_after, .. }
+        | RejectReason::TenantFull { retry_after, .. }
+        | RejectReason::Displaced { retry_after } => limited(reason, *retry_after),
+        RejectReason::WaitTooLong { retry_after, downgrade, .. } => {
+            Refusal { downgrade: *downgrade, ..limited(reason, *retry_after) }
         }
-        RejectReason::TokensFull { retry_after, .. } => {
-            limited("tokens_full", &reason.to_string(), *retry_after)
-        }
-        RejectReason::TooLong { .. } => {
+        RejectReason::TooLong { .. } | RejectReason::Oversize { .. } => {
             let path = vec!["state".into()];
             invalid(&[Problem { path, code: TOO_LONG, message: reason.to_string() }])
         }
@@ -238,7 +242,7 @@ fn of_request(fault: &RequestFault) -> Refusal {
 
 fn detail(status: u16, error_type: &str, reason: &'static str, message: &str) -> Refusal {
     let body = json!({"detail": {"error_type": error_type, "message": message}}).to_string();
-    Refusal { status, body, reason, retry_after: None }
+    Refusal { status, body, reason, retry_after: None, downgrade: None }
 }
 
 fn usage(status: u16, reason: &'static str, message: &str) -> Refusal {
@@ -249,9 +253,10 @@ fn internal(status: u16, reason: &'static str, message: &str) -> Refusal {
     detail(status, "internal_error", reason, message)
 }
 
-fn limited(reason: &'static str, message: &str, retry_after: Duration) -> Refusal {
+fn limited(reason: &RejectReason, retry_after: Duration) -> Refusal {
     let retry_after = Some(retry_after);
-    Refusal { retry_after, ..detail(429, "rate_limit_error", reason, message) }
+    let message = reason.to_string();
+    Refusal { retry_after, ..detail(429, "rate_limit_error", reason.as_str(), &message) }
 }
 
 fn again(refusal: Refusal) -> Refusal {
@@ -268,7 +273,7 @@ fn invalid(problems: &[Problem]) -> Refusal {
     let body = json!({"detail": entries}).to_string();
     let is_length = !problems.is_empty() && problems.iter().all(|p| p.code == TOO_LONG);
     let reason = if is_length { TOO_LONG } else { "invalid" };
-    Refusal { status: 422, body, reason, retry_after: None }
+    Refusal { status: 422, body, reason, retry_after: None, downgrade: None }
 }
 
 fn loc_step(step: &Step) -> Value {
@@ -355,7 +360,7 @@ mod tests {
     #[test]
     fn statuses_are_those_of_the_contract() {
         let broken = DecideError::Internal { detail: "x".to_owned() };
-        let expired = ReadError::Expired { waited: Duration::from_mins(1) };
+        let expired = ReadError::Expired { waited: Duration::from_mins(1), spent: None };
         for (fault, status, error_type) in [
             (Fault::from(RequestFault::Unauthorized), 401, "authentication_error"),
             (RequestFault::NotFound { path: "/x".to_owned() }.into(), 404, "not_found"),

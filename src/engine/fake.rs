@@ -4,6 +4,7 @@
 //! answers may be arbitrary but must depend on every token of the prompt, so that a mixed-up row is a
 //! wrong answer. It is reached by `--engine fake` only and never by default.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,6 +81,10 @@ impl Segment for FakeSegment {
 
     fn bytes(&self) -> u64 {
         self.tokens.len() as u64 * KV_BYTES_PER_TOKEN
+    }
+
+    fn slice(&self, tokens: Range<u32>) -> Self {
+        Self { tokens: self.tokens[tokens.start as usize..tokens.end as usize].into() }
     }
 }
 

@@ -9,6 +9,7 @@ mod folder;
 mod quantised;
 mod weights;
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -58,6 +59,10 @@ impl Segment for TokenSegment {
 
     fn bytes(&self) -> u64 {
         0
+    }
+
+    fn slice(&self, tokens: Range<u32>) -> Self {
+        Self(self.0[tokens.start as usize..tokens.end as usize].into())
     }
 }
 

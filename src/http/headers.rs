@@ -15,7 +15,11 @@ pub(super) const API_KEY: &str = "x-api-key";
 pub(super) const DIALECT: &str = "x-docket-dialect";
 pub(super) const REQUEST_ID: &str = "x-typesafe-request-id";
 pub(super) const REASON: &str = "x-docket-reason";
+/// The lane in which a refused request would be let in at once.
+pub(super) const DOWNGRADE: &str = "x-docket-downgrade";
 const PRIORITY: &str = "x-docket-priority";
+/// The same from a Kubernetes inference gateway.
+const OBJECTIVE: &str = "x-gateway-inference-objective";
 const TIMEOUT_MS: &str = "x-docket-timeout-ms";
 const SALT: &str = "x-docket-salt";
 const IGNORED: &str = "x-docket-ignored";
@@ -41,6 +45,9 @@ pub(super) struct Wishes {
 impl Wishes {
     pub(super) fn read(headers: &HeaderMap, limits: &RequestLimits) -> Result<Self, RequestFault> {
         let lane = text(headers, PRIORITY)?.map(lane).transpose()?;
+        // A gateway's objectives have names of their own: what is not a lane says nothing.
+        let objective = headers.get(OBJECTIVE).and_then(|value| value.to_str().ok());
+        let lane = lane.or_else(|| objective?.parse().ok());
         let timeout = text(headers, TIMEOUT_MS)?.map(|value| timeout(value, limits)).transpose()?;
         let salt = text(headers, SALT)?.map(salt).transpose()?;
         Ok(Self { lane, timeout, salt })

@@ -10,7 +10,7 @@ use crate::dialect::problem::{Fault, RequestFault};
 use crate::dialect::{Dialect, ECHO_CHARS_MAX};
 use crate::error::DecideError;
 
-use super::headers::{REASON, insert};
+use super::headers::{DOWNGRADE, REASON, insert};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -35,6 +35,9 @@ pub(super) fn refuse(dialect: Dialect, fault: &Fault) -> Response {
     insert(headers, REASON, refusal.reason);
     if let Some(wait) = refusal.retry_after {
         add_retry_after(headers, wait);
+    }
+    if let Some(lane) = refusal.downgrade {
+        insert(headers, DOWNGRADE, lane.as_str());
     }
     if matches!(fault, Fault::Request(RequestFault::Unauthorized)) {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     fn state(tokens: usize) -> TokenisedState {
-        let segment = SegmentSpec { key: SegmentKey::root(b""), tokens: vec![7; tokens].into() };
+        let segment = SegmentSpec::head(SegmentKey::root(b""), vec![7; tokens].into());
         TokenisedState { segment, state_tokens: 1 }
     }
 

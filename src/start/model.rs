@@ -2,6 +2,7 @@
 
 mod weights;
 
+use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
@@ -115,11 +116,23 @@ pub(super) fn actor_config(config: &Config) -> actors::Config {
     actors.scheduler.rows_max = scheduler.rows_max;
     actors.scheduler.chunk_tokens = scheduler.chunk_tokens;
     actors.scheduler.reads_max = scheduler.reads_max as usize;
+    actors.scheduler.tenant_reads_max = scheduler.tenant_reads_max as usize;
+    actors.scheduler.wait_urgent = scheduler.wait_urgent;
+    actors.scheduler.wait_normal = scheduler.wait_normal;
+    actors.scheduler.wait_batch = scheduler.wait_batch;
+    actors.scheduler.order.step_target = scheduler.step_target;
+    actors.scheduler.order.raise_after = scheduler.raise_after;
+    actors.scheduler.order.age_max = scheduler.age_max;
     actors.scheduler.drain_timeout = config.http.drain_timeout;
     actors.cache.kv_bytes = match scheduler.kv_bytes {
         KvBytes::Exactly(bytes) => bytes,
         KvBytes::OfFreeMemory => free_bytes().map_or(KV_BYTES_FALLBACK, |free| free / KV_SHARE),
     };
+    let tenants: BTreeSet<_> = config.http.api_keys.iter().map(|key| &key.tenant).collect();
+    if tenants.len() < 2 {
+        // Nobody else could use what it leaves.
+        actors.cache.pin_tenant_ratio = 1.0;
+    }
     actors.registration.when = match scheduler.register_boundary {
         BoundaryRegistration::After => actors::Register::After,
         BoundaryRegistration::Off => actors::Register::Off,

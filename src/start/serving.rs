@@ -233,7 +233,7 @@ impl Service for Serving {
             "queue": {
                 "reads_waiting": waiting,
                 "reads_in_flight": load.reads_in_flight,
-                "tokens_waiting": load.tokens_waiting,
+                "tokens_waiting": load.tokens(),
                 "decisions_open": load.decisions_open,
             },
             "residency": {

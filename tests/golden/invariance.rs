@@ -150,6 +150,29 @@ fn rows_see_the_chunks_of_their_own_step() {
     }
 }
 
+/// States share whole blocks: what a longer or diverging state has up to a block's end is the
+/// beginning of this one, in one piece or block by block.
+#[test]
+fn blocks_of_a_state_that_begins_alike_give_the_same_bits_as_its_own() {
+    use actors::Segment;
+    for world in worlds() {
+        let (engine, mut seeded) = (&world.engine, Seeded(9));
+        let head = world.make_resident(engine, &[(30, true)]).swap_remove(0);
+        let other = [&world.prefix[30..150], &seeded.tokens(70)].concat();
+        let made = ask(engine, vec![chunk(&[head.clone()], &other)], Vec::new()).unwrap().chunks;
+        // The state starts at position 30, so its blocks end at 34, 98 and 162.
+        for cuts in [vec![0..98], vec![0..34, 34..98], vec![0..34]] {
+            let shared = cuts.iter().map(|cut| PathPart::Segment(made[0].slice(cut.clone())));
+            let mut path: Vec<_> = [head.clone()].into_iter().chain(shared).collect();
+            let rest = &world.prefix[30 + cuts[cuts.len() - 1].end as usize..];
+            let tail = ask(engine, vec![chunk(&path, rest)], Vec::new()).unwrap().chunks;
+            path.extend(tail.into_iter().map(PathPart::Segment));
+            let read = world.read(engine, &path, &[4, 0, 3, 1, 2]);
+            assert_eq!(read, world.expected(&[4, 0, 3, 1, 2]), "{cuts:?}");
+        }
+    }
+}
+
 #[test]
 fn the_number_of_threads_changes_no_bit() {
     for (model, precision) in models() {

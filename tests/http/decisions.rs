@@ -109,9 +109,16 @@ async fn request_ids_are_taken_over_or_made() {
 async fn failures_of_the_service_have_their_status() {
     let retry_after = Duration::from_millis(2_400);
     let full = RejectReason::QueueFull { reads_waiting: 9, reads_max: 8, retry_after };
+    let displaced = RejectReason::Displaced { retry_after };
     for (error, status, error_type, reason) in [
         (ReadError::Rejected(full).into(), 429, "rate_limit_error", "queue_full"),
-        (ReadError::Expired { waited: Duration::from_secs(1) }.into(), 504, "timeout", "expired"),
+        (ReadError::Rejected(displaced).into(), 429, "rate_limit_error", "displaced"),
+        (
+            ReadError::Expired { waited: Duration::from_secs(1), spent: None }.into(),
+            504,
+            "timeout",
+            "expired",
+        ),
         (ReadError::Draining.into(), 503, "internal_error", "draining"),
         (DecideError::Unsupported("no images".to_owned()), 400, "api_usage_error", "unsupported"),
         (DecideError::Internal { detail: "secret".to_owned() }, 500, "internal_error", "internal"),
@@ -126,6 +133,25 @@ async fn failures_of_the_service_have_their_status() {
             assert_eq!(reply.header("retry-after"), "3");
         }
     }
+}
+
+#[tokio::test]
+async fn a_wait_that_is_too_long_names_the_lane_that_would_do() {
+    let (wait, limit) = (Duration::from_secs(9), Duration::from_secs(1));
+    let reason = RejectReason::WaitTooLong {
+        lane: Lane::Urgent,
+        wait,
+        limit,
+        downgrade: Some(Lane::Batch),
+        retry_after: wait.saturating_sub(limit),
+    };
+    let stub = Stub { error: Some(ReadError::Rejected(reason).into()), ..Stub::default() };
+    let reply = post(&router(Arc::new(stub), HttpConfig::default()), NOUL).await;
+    assert_eq!(reply.failure(), (429, "rate_limit_error".to_owned()));
+    assert_eq!(reply.header("x-docket-reason"), "wait");
+    assert_eq!(reply.header("x-docket-downgrade"), "batch");
+    assert_eq!(reply.header("retry-after-ms"), "8000");
+    assert!(reply.json()["detail"]["message"].to_string().contains("9000 ms, at most 1000 ms"));
 }
 
 #[tokio::test]

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::config::CacheConfig;
-use crate::engine::{Caps, Segment};
+use crate::config::{CacheConfig, Register};
+use crate::engine::{Caps, Epoch, Segment};
 use crate::error::{ReadError, RejectReason};
-use crate::handle::PrewarmOutcome;
 use crate::plan::path::path_of;
 use crate::plan::residency::Residency;
-use crate::read::{Lane, Prefix, SegmentKey};
+use crate::prewarm::{PinHandle, PrewarmOutcome};
+use crate::read::{Lane, Prefix, SegmentKey, TenantId};
 use crate::snapshot::ResidencyView;
 
 /// A refused prewarm is told to come back after this.
@@ -37,7 +37,7 @@ pub(crate) enum Word {
 #[derive(Debug, Clone)]
 pub(crate) enum CacheEffect {
     /// Have the scheduler compute a state, or raise the lane of one it was asked for.
-    Want { prefix: Prefix, lane: Lane, is_registration: bool },
+    Want { prefix: Prefix, tenant: TenantId, lane: Lane, is_registration: bool },
     /// Nobody wants it any more.
     Unwant { key: SegmentKey },
     /// Answer the prewarm with this ticket.
@@ -50,6 +50,7 @@ pub(crate) enum CacheEffect {
 #[derive(Debug, Clone)]
 pub(crate) struct PrewarmAsk {
     pub(crate) ticket: u64,
+    pub(crate) tenant: TenantId,
     pub(crate) prefix: Prefix,
     pub(crate) lane: Lane,
     pub(crate) ttl: Option<Duration>,
@@ -60,6 +61,8 @@ pub(crate) struct PrewarmAsk {
 #[derive(Debug)]
 struct Want {
     prefix: Prefix,
+    /// Who wanted it first.
+    tenant: TenantId,
     lane: Lane,
     registration: bool,
     prewarms: Vec<Member>,
@@ -70,6 +73,7 @@ struct Want {
 struct Member {
     /// `None` once it has been answered with "pending".
     ticket: Option<u64>,
+    tenant: TenantId,
     ttl: Duration,
     since: Instant,
     deadline: Option<Instant>,
@@ -86,8 +90,10 @@ pub(crate) struct CacheCore<S> {
 }
 
 impl<S: Segment> CacheCore<S> {
-    pub(crate) fn new(caps: Caps, config: CacheConfig) -> Self {
-        let residency = Residency::new(caps, config.kv_bytes, config.pin_bytes());
+    /// With registration on, what was computed stays when its last lease ends.
+    pub(crate) fn new(caps: Caps, config: CacheConfig, when: Register, epoch: Epoch) -> Self {
+        let retains = when == Register::After;
+        let residency = Residency::new(caps, config.clone(), retains, epoch);
         Self { residency, wants: BTreeMap::new(), config, draining: false }
     }
 
@@ -99,14 +105,20 @@ impl<S: Segment> CacheCore<S> {
             return answer(Err(ReadError::Draining));
         }
         let (key, path) = (ask.prefix.state.key, path_of(&ask.prefix));
-        let prompt_tokens = ask.prefix.tokens();
-        let reused = path.iter().map(|segment| self.residency.done(segment.key)).sum();
-        let absent =
-            PrewarmOutcome { prompt_tokens, reused, stored: false, pinned: false, pending: false };
+        let absent = PrewarmOutcome {
+            prompt_tokens: ask.prefix.tokens(),
+            reused: self.residency.held(&path),
+            stored: false,
+            pinned: false,
+            pending: false,
+            expires_at: None,
+            pin: PinHandle(key),
+            tier: self.residency.tier(),
+        };
         let ttl = ask.ttl.unwrap_or(self.config.prewarm_ttl).min(self.config.prewarm_ttl_max);
-        if self.residency.keep(key, now) {
-            let pinned = self.residency.pin(key, ttl, now);
-            return answer(Ok(PrewarmOutcome { stored: true, pinned, ..absent }));
+        if self.residency.keep(&path) {
+            let until = self.residency.pin(&path, (&ask.tenant, ttl), now);
+            return answer(Ok(absent.stored(until)));
         }
         if !self.residency.could_hold(&path) {
             return answer(Ok(absent));
@@ -114,30 +126,43 @@ impl<S: Segment> CacheCore<S> {
         if let Err(error) = self.has_room_for(key) {
             return answer(Err(error));
         }
-        let waiting = ask.wait.then_some(ticket);
+        let (ticket, tenant) = (ask.wait.then_some(ticket), ask.tenant.clone());
         let (since, deadline) = (now, ask.deadline);
-        let member = Member { ticket: waiting, ttl, since, deadline, outcome: absent };
-        let mut effects = self.want(ask.prefix, ask.lane, Some(member));
+        let member = Member { ticket, tenant, ttl, since, deadline, outcome: absent };
+        let mut effects = self.want(ask.prefix, ask.tenant, ask.lane, Some(member));
         if !ask.wait {
-            effects.extend(answer(Ok(PrewarmOutcome { pending: true, ..absent })));
+            effects.extend(answer(Ok(absent.pending())));
         }
         effects
     }
 
+    /// Gives up a tenant's pin, and its prewarms of the state that were answered with "pending"; says
+    /// whether there was either.
+    pub(crate) fn unpin(&mut self, tenant: &TenantId, pin: PinHandle) -> (bool, Vec<CacheEffect>) {
+        let PinHandle(key) = pin;
+        let was_pinned = self.residency.unpin(key, tenant);
+        let Some(want) = self.wants.get_mut(&key) else { return (was_pinned, Vec::new()) };
+        let before = want.prewarms.len();
+        want.prewarms.retain(|member| member.ticket.is_some() || member.tenant != *tenant);
+        let was_pending = want.prewarms.len() < before;
+        (was_pinned || was_pending, self.forget_unwanted(key))
+    }
+
     /// Keeps a state whose response is out, at no cost if its pages are still there.
-    pub(crate) fn promote(&mut self, prefix: Prefix, now: Instant) -> Vec<CacheEffect> {
+    pub(crate) fn promote(&mut self, prefix: Prefix, tenant: TenantId) -> Vec<CacheEffect> {
         let key = prefix.state.key;
         let tell = |word| CacheEffect::Tell { key, word };
-        if self.residency.keep(key, now) {
+        let path = path_of(&prefix);
+        if self.residency.keep(&path) {
             let mut effects = self.unregister(key);
             effects.push(tell(Word::Registered));
             return effects;
         }
-        let hopeless = self.draining || !self.residency.could_hold(&path_of(&prefix));
+        let hopeless = self.draining || !self.residency.could_hold(&path);
         if hopeless || self.has_room_for(key).is_err() {
             return vec![tell(Word::Dropped)];
         }
-        let mut effects = self.want(prefix, Lane::Idle, None);
+        let mut effects = self.want(prefix, tenant, Lane::Idle, None);
         effects.push(tell(Word::Deferred));
         effects
     }
@@ -164,11 +189,15 @@ impl<S: Segment> CacheCore<S> {
         now: Instant,
     ) -> Vec<CacheEffect> {
         let Some(want) = self.wants.remove(&key) else { return Vec::new() };
-        let stored = result.is_ok() && self.residency.keep(key, now);
-        let ttl = want.prewarms.iter().map(|member| member.ttl).max();
-        let pinned = stored && ttl.is_some_and(|ttl| self.residency.pin(key, ttl, now));
+        let path = path_of(&want.prefix);
+        let stored = result.is_ok() && self.residency.keep(&path);
+        // A state is one tenant's: the longest time that any of its prewarms asked for holds for all.
+        let longest = want.prewarms.iter().max_by_key(|member| member.ttl).filter(|_| stored);
+        let until =
+            longest.and_then(|member| self.residency.pin(&path, (&member.tenant, member.ttl), now));
         let outcome = |member: &Member| match result {
-            Ok(()) => Ok(PrewarmOutcome { stored, pinned, ..member.outcome }),
+            Ok(()) if stored => Ok(member.outcome.stored(until)),
+            Ok(()) => Ok(member.outcome),
             Err(error) => Err(error.clone()),
         };
         let answers = want.prewarms.iter().filter_map(|member| {
@@ -234,11 +263,18 @@ impl<S: Segment> CacheCore<S> {
     }
 
     /// Adds a prewarm, or without one a registration, to the want for a state.
-    fn want(&mut self, prefix: Prefix, lane: Lane, member: Option<Member>) -> Vec<CacheEffect> {
+    fn want(
+        &mut self,
+        prefix: Prefix,
+        tenant: TenantId,
+        lane: Lane,
+        member: Option<Member>,
+    ) -> Vec<CacheEffect> {
         let key = prefix.state.key;
         let is_new = !self.wants.contains_key(&key);
         let want = self.wants.entry(key).or_insert_with(|| Want {
             prefix,
+            tenant,
             lane,
             registration: false,
             prewarms: Vec::new(),
@@ -252,7 +288,8 @@ impl<S: Segment> CacheCore<S> {
         if !is_new && !changed {
             return Vec::new();
         }
-        vec![CacheEffect::Want { prefix: want.prefix.clone(), lane: want.lane, is_registration }]
+        let (prefix, tenant) = (want.prefix.clone(), want.tenant.clone());
+        vec![CacheEffect::Want { prefix, tenant, lane: want.lane, is_registration }]
     }
 
     fn forget_unwanted(&mut self, key: SegmentKey) -> Vec<CacheEffect> {
@@ -273,7 +310,7 @@ impl Want {
         let over = self.prewarms.iter().filter(|member| is_over(member));
         let answers = over.filter_map(|member| {
             let waited = now.saturating_duration_since(member.since);
-            let result = Err(ReadError::Expired { waited });
+            let result = Err(ReadError::Expired { waited, spent: None });
             Some(CacheEffect::Answer { ticket: member.ticket?, result })
         });
         let effects = answers.collect();

@@ -3,9 +3,11 @@
 //! Groups are taken in order; one that does not fit is passed over, a bounded number of times. A
 //! state that is not resident gets at most one run of chunks a step, in the best lane of those that
 //! wait for it; rows follow in the same step when it completes the state. Idle work is taken only
-//! when no other lane has anything that could run.
+//! when no other lane has anything that could run. Now and then the oldest group leads, so that no
+//! order can leave it behind for ever.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use crate::engine::{PAGE_TOKENS, Segment};
 use crate::plan::ReadId;
@@ -14,6 +16,10 @@ use crate::plan::queue::{Group, Lease, Place, Queue};
 use crate::plan::segments::Segments;
 use crate::read::{Lane, SegmentKey};
 
+/// Groups that are looked at for one step. What is leased is found beyond them, if need be: it could
+/// run, and the memory it holds may be what the others wait for.
+pub(crate) const VISITS_MAX: usize = 256;
+
 /// Limits of one step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepLimits {
@@ -21,6 +27,23 @@ pub(crate) struct StepLimits {
     pub(crate) rows: u32,
     pub(crate) chunk_tokens: u32,
     pub(crate) look_ahead: usize,
+}
+
+/// The least tokens that a step is held down to: below it, products no longer fill the machine.
+const STEP_TOKENS_FLOOR: u32 = 2 * PAGE_TOKENS;
+
+impl StepLimits {
+    /// The limits with which a step at this speed ends within about `target`; all of them while the
+    /// speed is unknown.
+    pub(crate) fn at(self, tokens_per_second: f64, target: Duration) -> Self {
+        let fitting = tokens_per_second * target.as_secs_f64();
+        // A saturating cast: more than fits is cut to the limit.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        let fitting = if fitting > 0.0 { fitting as u32 } else { self.tokens };
+        let pages = |tokens: u32| (tokens / PAGE_TOKENS * PAGE_TOKENS).max(STEP_TOKENS_FLOOR);
+        let tokens = self.tokens.min(pages(fitting));
+        Self { tokens, chunk_tokens: self.chunk_tokens.min(pages(fitting)), ..self }
+    }
 }
 
 /// A run of state tokens to compute.
@@ -49,6 +72,8 @@ pub(crate) struct Draft {
     pub(crate) asks: Vec<(SegmentKey, bool)>,
     /// Tokens drafted for each segment.
     drafted: BTreeMap<SegmentKey, u32>,
+    /// First blocks of the chunks: another state that needs one of them waits for it.
+    blocks: BTreeSet<SegmentKey>,
     /// Whether its only item must run alone.
     sealed: bool,
 }
@@ -60,6 +85,19 @@ pub(crate) struct Moment {
     pub(crate) generation: u64,
     /// Whether a step runs; then nothing is taken beyond the budget.
     pub(crate) is_busy: bool,
+    /// Whether the oldest group comes out of turn.
+    pub(crate) lead: Lead,
+}
+
+/// Where in the order the oldest group stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lead {
+    /// Where its work and its tenant put it.
+    InTurn,
+    /// Behind the urgent lane, ahead of all others.
+    BehindUrgent,
+    /// Ahead of everything: it is past the age cap.
+    First,
 }
 
 /// Forms the best step for what waits now.
@@ -70,30 +108,54 @@ pub(crate) fn form<S: Segment>(
     moment: Moment,
 ) -> Draft {
     let mut draft = Draft::new(limits);
-    let mut passed = 0;
-    let mut foreground_left = false;
-    let mut first_with_rows = None;
-    for (lane, key) in queue.order() {
-        let idle_must_wait =
-            lane == Lane::Idle && (foreground_left || draft.has_foreground() || draft.has_asks());
+    let mut search = Search::default();
+    for (lane, key) in candidates(queue, moment.lead).take(VISITS_MAX) {
+        let idle_must_wait = lane == Lane::Idle
+            && (search.foreground_left || draft.has_foreground() || draft.has_asks());
         // While nothing is found, the search goes on: what could run never waits for what cannot.
-        let has_looked = passed >= limits.look_ahead && !draft.is_empty();
+        let has_looked = search.passed >= limits.look_ahead && !draft.is_empty();
         if draft.is_full() || has_looked || idle_must_wait {
             break;
         }
-        let Some(group) = queue.group(key) else { continue };
+        let Some(group) = queue.group(key).filter(|_| search.seen.insert((lane, key))) else {
+            continue;
+        };
         if !group.rows.is_empty() {
-            first_with_rows.get_or_insert(key);
+            search.first_with_rows.get_or_insert(key);
         }
         if group.lease == Lease::Granted {
             let placed = draft.place(group, key, lane, segments);
-            passed += usize::from(!placed);
-            foreground_left |= !placed && lane != Lane::Idle;
+            search.passed += usize::from(!placed);
+            search.foreground_left |= !placed && lane != Lane::Idle;
         } else {
-            draft.consider_lease(group, key, first_with_rows == Some(key), moment);
+            let is_first = search.first_with_rows == Some(key);
+            draft.consider_lease(group, key, is_first, moment);
         }
     }
+    if draft.is_empty() && search.seen.len() >= VISITS_MAX {
+        draft.place_any(queue, segments);
+    }
     draft
+}
+
+/// What a search for work has come upon.
+#[derive(Default)]
+struct Search {
+    seen: BTreeSet<(Lane, SegmentKey)>,
+    /// Groups that could not run.
+    passed: usize,
+    foreground_left: bool,
+    first_with_rows: Option<SegmentKey>,
+}
+
+/// Groups in the order in which they are looked at.
+fn candidates(queue: &Queue, lead: Lead) -> impl Iterator<Item = (Lane, SegmentKey)> {
+    let oldest = queue.oldest().map(|(key, place, _)| (place.0, key));
+    let first = oldest.filter(|_| lead == Lead::First);
+    let second = oldest.filter(|_| lead == Lead::BehindUrgent);
+    let [urgent, others @ ..] = Lane::ALL;
+    let rest = others.into_iter().flat_map(|lane| queue.order_in(lane));
+    first.into_iter().chain(queue.order_in(urgent)).chain(second).chain(rest)
 }
 
 impl Draft {
@@ -105,6 +167,7 @@ impl Draft {
             rows: Vec::new(),
             asks: Vec::new(),
             drafted: BTreeMap::new(),
+            blocks: BTreeSet::new(),
             sealed: false,
         }
     }
@@ -153,6 +216,16 @@ impl Draft {
         }
     }
 
+    /// Takes something that is leased, wherever it stands in the order.
+    fn place_any<S: Segment>(&mut self, queue: &Queue, segments: &Segments<S>) {
+        let lanes = |(key, group)| Lane::ALL.into_iter().map(move |lane| (lane, key, group));
+        for (lane, key, group) in queue.leased().flat_map(lanes) {
+            if group.has_work_in(lane) && self.place(group, key, lane, segments) {
+                return;
+            }
+        }
+    }
+
     /// Takes what fits of a group in one lane; says whether anything did.
     fn place<S: Segment>(
         &mut self,
@@ -166,11 +239,14 @@ impl Draft {
             let Some(held) = segments.get(segment.key) else { return false };
             let drafted = self.drafted.get(&segment.key).copied().unwrap_or(0);
             let remaining = held.remaining() - drafted;
-            if remaining > 0 && drafted > 0 {
+            let next = held.next_block().filter(|_| remaining > 0);
+            if remaining > 0 && drafted > 0 || next.is_some_and(|next| self.blocks.contains(&next))
+            {
                 return false;
             }
             if remaining > 0 {
-                open.push(Open { segment, done: held.done, remaining, alone: held.attempts > 0 });
+                let (done, alone) = (held.done, held.attempts > 0);
+                open.push(Open { segment, next, done, remaining, alone });
             }
         }
         if open.is_empty() {
@@ -238,6 +314,7 @@ impl Draft {
     fn take_chunk(&mut self, open: &Open<'_>, tokens: u32, account: &Account) {
         self.tokens += tokens;
         self.drafted.insert(open.segment.key, tokens);
+        self.blocks.extend(open.next);
         self.chunks.push(DraftChunk {
             key: open.segment.key,
             group: account.group,
@@ -271,6 +348,8 @@ impl Draft {
 /// A segment that is not complete.
 struct Open<'a> {
     segment: &'a PathSegment,
+    /// The whole block that comes next.
+    next: Option<SegmentKey>,
     done: u32,
     remaining: u32,
     /// Whether a step with it failed, so that it runs alone.

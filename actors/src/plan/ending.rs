@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::engine::Segment;
-use crate::error::ReadError;
+use crate::error::{ReadError, RejectReason, Spent};
 use crate::plan::queue::Asker;
 use crate::plan::scheduler::{SchedulerCore, SchedulerEffect};
 use crate::plan::{DecisionId, ReadId};
@@ -31,6 +31,7 @@ impl<S: Segment> SchedulerCore<S> {
             Err(ReadError::Expired { .. }) => totals.expired += 1,
             Err(ReadError::Cancelled) => totals.cancelled += 1,
             Err(ReadError::Draining) => totals.drained += 1,
+            Err(ReadError::Rejected(RejectReason::Displaced { .. })) => totals.displaced += 1,
             Err(ReadError::Rejected(_) | ReadError::Engine(_) | ReadError::Unavailable) => {
                 totals.failed += 1;
             }
@@ -47,13 +48,18 @@ impl<S: Segment> SchedulerCore<S> {
     }
 
     /// Takes a decision's reads out of the queue and of the running step.
-    fn take_askers(&mut self, decision: DecisionId) -> Vec<Asker> {
+    pub(super) fn take_askers(&mut self, decision: DecisionId) -> Vec<Asker> {
         let Some(key) = self.decisions.get(&decision).map(|entry| entry.key) else {
             return Vec::new();
         };
         let mut askers = self.queue.take_decision(key, decision);
         askers.extend(self.running.iter_mut().flat_map(|running| running.take_decision(decision)));
         askers
+    }
+
+    /// When a decision next expires.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
     pub(super) fn expire(&mut self, now: Instant) {
@@ -71,8 +77,11 @@ impl<S: Segment> SchedulerCore<S> {
         entry.is_expired = true;
         let key = entry.key;
         for asker in self.queue.take_decision(key, decision) {
-            let waited = now.saturating_duration_since(asker.admitted);
-            self.end(asker.read, asker.place.0, Err(ReadError::Expired { waited }));
+            let expired = ReadError::Expired {
+                waited: now.saturating_duration_since(asker.admitted),
+                spent: Some(spent(&asker, now)),
+            };
+            self.end(asker.read, asker.place.0, Err(expired));
         }
         // What runs may finish; the hold on the state ends with the step.
         if let Some(group) = self.queue.group_mut(key) {
@@ -136,5 +145,15 @@ impl<S: Segment> SchedulerCore<S> {
         }
         self.end_want(key, Err(error.clone()));
         self.release_if_unused(key);
+    }
+}
+
+/// Where the time of a read went that waits still.
+fn spent(asker: &Asker, now: Instant) -> Spent {
+    let (started, ready) = (asker.started.unwrap_or(now), asker.ready.unwrap_or(now));
+    Spent {
+        queue: started.saturating_duration_since(asker.admitted),
+        state: ready.saturating_duration_since(started),
+        engine: now.saturating_duration_since(ready),
     }
 }

@@ -1,5 +1,6 @@
 //! What the planner's tests share: a segment type, prefixes, an engine's answer to a step.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,15 @@ impl Segment for Run {
     fn bytes(&self) -> u64 {
         caps().segment_bytes(self.start, self.tokens)
     }
+
+    fn slice(&self, tokens: Range<u32>) -> Self {
+        let end = self.start + tokens.end;
+        let is_cut_at_a_page = |at: u32, edge: u32| at == edge || at.is_multiple_of(64);
+        assert!(is_cut_at_a_page(self.start + tokens.start, self.start), "{self:?} {tokens:?}");
+        assert!(is_cut_at_a_page(end, self.start + self.tokens), "{self:?} {tokens:?}");
+        assert!(tokens.start < tokens.end && tokens.end <= self.tokens, "{self:?} {tokens:?}");
+        Self { start: self.start + tokens.start, tokens: tokens.end - tokens.start }
+    }
 }
 
 pub(crate) fn caps() -> Caps {
@@ -34,16 +44,17 @@ pub(crate) fn caps() -> Caps {
     }
 }
 
-/// Head of 10 tokens, state of `count`.
+/// Head of 10 tokens, state of `count`; a state of the same name and more tokens has grown out of it.
 pub(crate) fn prefix(name: u32, count: u32) -> Prefix {
-    let head: Arc<[u32]> = Arc::from([9; 10]);
-    let state: Arc<[u32]> = (0..count).map(|index| name * 1_000 + index).collect();
-    let head_key = SegmentKey::root(b"fixture").child(b"", &head);
-    let key = head_key.child(b"salt", &state).child(b"name", &[name]);
-    Prefix {
-        head: SegmentSpec { key: head_key, tokens: head },
-        state: SegmentSpec { key, tokens: state },
-    }
+    prefix_of(b"salt", &[(name, count)])
+}
+
+/// Head of 10 tokens, and a state that is a row of runs: each a name and a number of tokens.
+pub(crate) fn prefix_of(salt: &[u8], runs: &[(u32, u32)]) -> Prefix {
+    let head = SegmentSpec::head(SegmentKey::root(b"fixture"), Arc::from([9; 10]));
+    let run = |(name, count): (u32, u32)| (0..count).map(move |index| name * 1_000 + index);
+    let state = SegmentSpec::state(&head, salt, runs.iter().copied().flat_map(run).collect());
+    Prefix { head, state }
 }
 
 pub(crate) fn spec(name: u32, count: u32) -> ReadSpec {

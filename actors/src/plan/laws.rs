@@ -1,21 +1,25 @@
 //! Laws of the planner: scheduler and cache joined by queues of messages that are delivered in
 //! order, at times that the test draws, over an engine that answers when told to.
 
-use std::collections::{BTreeMap, VecDeque};
+mod residency;
+mod states;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use crate::config::{CacheConfig, SchedulerConfig};
+use crate::config::{CacheConfig, OrderConfig, Register, SchedulerConfig};
 use crate::engine::{EngineError, Step};
 use crate::plan::DecisionId;
 use crate::plan::cache::{CacheCore, CacheEffect, PrewarmAsk};
-use crate::plan::draft::{Moment, StepLimits, form};
-use crate::plan::fixture::{Run, caps, length, prefix, run, spec, start_of_time};
+use crate::plan::draft::{Lead, Moment, StepLimits, form};
+use crate::plan::fixture::{Run, caps, length, run, spec, start_of_time};
 use crate::plan::queue::Lease;
-use crate::plan::residency::Change;
-use crate::plan::scheduler::{SchedulerCore, SchedulerEffect, SchedulerEvent};
-use crate::read::{Lane, SegmentKey};
+use crate::plan::residency::{Change, Computed};
+use crate::plan::scheduler::{Opening, SchedulerCore, SchedulerEffect, SchedulerEvent};
+use crate::read::{Lane, SegmentKey, TenantId};
+use states::{STATES, segment_of, state, tokens_of};
 
 /// Both cores, the messages between them, and the step that runs.
 struct World {
@@ -25,8 +29,10 @@ struct World {
     to_cache: VecDeque<SchedulerEffect<Run>>,
     to_scheduler: VecDeque<SchedulerEvent<Run>>,
     step: Option<Step<Run>>,
-    /// Tokens of each segment that were computed since it was last dropped.
-    done: BTreeMap<SegmentKey, u32>,
+    /// Steps in a row without urgent work while some was ready.
+    inversions: u32,
+    /// Blocks that were computed since they were last dropped.
+    computed: BTreeSet<SegmentKey>,
     answered: BTreeMap<crate::plan::ReadId, u32>,
     submitted: u64,
     decisions: Vec<(DecisionId, u32)>,
@@ -43,17 +49,25 @@ impl World {
             chunk_tokens: LIMITS.chunk_tokens,
             look_ahead: LIMITS.look_ahead,
             failures_max: usize::MAX / 8,
+            order: OrderConfig {
+                age_max: Duration::from_millis(300),
+                raise_after: Duration::from_millis(150),
+                oldest_every: 3,
+                quantum_tokens: 100,
+                ..OrderConfig::default()
+            },
             ..SchedulerConfig::default()
         };
         let cache = CacheConfig { kv_bytes, ..CacheConfig::default() };
         Self {
             now,
             scheduler: SchedulerCore::new(&config, &caps(), 0, now),
-            cache: CacheCore::new(caps(), cache),
+            cache: CacheCore::new(caps(), cache, Register::After, 0),
             to_cache: VecDeque::new(),
             to_scheduler: VecDeque::new(),
             step: None,
-            done: BTreeMap::new(),
+            inversions: 0,
+            computed: BTreeSet::new(),
             answered: BTreeMap::new(),
             submitted: 0,
             decisions: Vec::new(),
@@ -95,6 +109,19 @@ impl World {
             assert_eq!(length(&row.path, &chunks), expected, "a row without its state");
         }
         self.step = Some(step);
+        self.check_inversion();
+    }
+
+    /// Urgent work that is ready is in the next step, or in the one after if the oldest led.
+    fn check_inversion(&mut self) {
+        let Some(running) = &self.scheduler.running else { return };
+        let chunks = running.chunks.iter().map(|chunk| chunk.lane);
+        let rows = running.rows.iter().filter_map(|row| row.row.place()).map(|place| place.0);
+        let has_urgent = chunks.chain(rows).any(|lane| lane == Lane::Urgent);
+        let is_left =
+            self.scheduler.queue.leased().any(|(_, group)| group.has_work_in(Lane::Urgent));
+        self.inversions = if is_left && !has_urgent { self.inversions + 1 } else { 0 };
+        assert!(self.inversions <= 1, "urgent work is passed over twice");
     }
 
     fn deliver_to_cache(&mut self) {
@@ -106,14 +133,12 @@ impl World {
                 self.to_scheduler.push_back(SchedulerEvent::Leased { key, reply });
                 Vec::new()
             }
-            SchedulerEffect::Release { path } => {
-                self.cache.residency.release(&path, now);
+            SchedulerEffect::Release { path, served } => {
+                self.cache.residency.release(&path, served);
                 Vec::new()
             }
             SchedulerEffect::Commit(computed) => {
-                let done = self.done.entry(computed.key).or_insert(0);
-                assert_eq!(*done, computed.from, "a state token is computed twice");
-                *done += computed.segment.tokens;
+                self.note_computed(&computed);
                 self.cache.residency.commit(computed);
                 Vec::new()
             }
@@ -130,8 +155,8 @@ impl World {
     fn take_cache_effects(&mut self, effects: Vec<CacheEffect>) {
         for effect in effects {
             let event = match effect {
-                CacheEffect::Want { prefix, lane, is_registration } => {
-                    SchedulerEvent::Want { prefix, lane, is_registration }
+                CacheEffect::Want { prefix, tenant, lane, is_registration } => {
+                    SchedulerEvent::Want { prefix, tenant, lane, is_registration }
                 }
                 CacheEffect::Unwant { key } => SchedulerEvent::Unwant { key },
                 CacheEffect::Answer { .. } | CacheEffect::Tell { .. } => continue,
@@ -140,12 +165,25 @@ impl World {
         }
         for change in self.cache.residency.take_changes() {
             if let Change::Dropped(key, _) = change {
-                self.done.remove(&key);
+                self.computed.remove(&key);
             }
         }
         let view = self.cache.view();
         assert!(view.used + view.reserved <= view.budget, "{view:?}");
         assert_eq!(view.duplicate_tokens, 0);
+    }
+
+    /// Each block is computed once between two drops; what is taken over has been.
+    fn note_computed(&mut self, computed: &Computed<Run>) {
+        let segment = segment_of(computed.key);
+        let (mut done, end) = (computed.from, computed.from + computed.segment.tokens);
+        while done < end {
+            let (key, next) = segment.piece(done);
+            let is_new = self.computed.insert(key);
+            assert_ne!(is_new, computed.is_adopted, "a block is computed twice, or never");
+            done = next;
+        }
+        assert_eq!(done, end, "a chunk ends within a block");
     }
 
     fn deliver_to_scheduler(&mut self) {
@@ -165,9 +203,13 @@ impl World {
         let decision = DecisionId(self.next);
         self.next += 1;
         self.decisions.push((decision, name));
-        let prefix = prefix(name, tokens_of(name));
+        let prefix = state(name);
         let deadline = (self.next.is_multiple_of(5)).then(|| self.now + Duration::from_millis(900));
-        self.tell(SchedulerEvent::Open { decision, prefix, lane, deadline });
+        let missing = prefix.tokens();
+        let tenant = tenant(name);
+        let displaces = 0;
+        let opening = Opening { decision, tenant, prefix, missing, lane, displaces, deadline };
+        self.tell(SchedulerEvent::Open(opening));
         let reads: Vec<_> =
             (0..reads).map(|read| spec(name, 1 + (read * 37 + lane as u32) % 99)).collect();
         self.submitted += reads.len() as u64;
@@ -182,14 +224,15 @@ impl World {
     }
 
     fn prewarm(&mut self, name: u32, lane: Lane) {
-        let prefix = prefix(name, tokens_of(name));
-        let ask = PrewarmAsk { ticket: 0, prefix, lane, ttl: None, wait: false, deadline: None };
+        let prefix = state(name);
+        let (tenant, ttl, deadline) = (tenant(name), None, None);
+        let ask = PrewarmAsk { ticket: 0, tenant, prefix, lane, ttl, wait: false, deadline };
         let effects = self.cache.prewarm(ask, self.now);
         self.take_cache_effects(effects);
     }
 
     fn promote(&mut self, name: u32) {
-        let effects = self.cache.promote(prefix(name, tokens_of(name)), self.now);
+        let effects = self.cache.promote(state(name), tenant(name));
         self.take_cache_effects(effects);
     }
 
@@ -243,10 +286,11 @@ impl World {
         if self.scheduler.running.is_some() {
             return;
         }
-        let moment = Moment { generation: 0, is_busy: true };
+        let moment = Moment { generation: 0, is_busy: true, lead: Lead::InTurn };
         let draft = form(queue, segments, LIMITS, moment);
         let is_granted = |key| queue.group(key).is_some_and(|group| group.lease == Lease::Granted);
-        let best = queue.order().find(|(lane, key)| is_granted(*key) && *lane != Lane::Idle);
+        let lanes = Lane::ALL.into_iter().filter(|lane| *lane != Lane::Idle);
+        let best = lanes.flat_map(|lane| queue.order_in(lane)).find(|(_, key)| is_granted(*key));
         if let Some((_, best)) = best {
             let first_chunk = draft.chunks.first().map(|chunk| chunk.group);
             let first_row = draft.rows.first().map(|(key, _)| *key);
@@ -257,8 +301,9 @@ impl World {
     }
 }
 
-fn tokens_of(name: u32) -> u32 {
-    [5, 60, 100, 300, 700, 54][name as usize % 6]
+/// Two tenants, whose states are their own.
+fn tenant(name: u32) -> TenantId {
+    TenantId(["a", "b"][name as usize % 2].into())
 }
 
 #[derive(Debug, Clone)]
@@ -276,13 +321,13 @@ enum Act {
 
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
-        4 => (0u32..6, 0usize..4, 1u32..6).prop_map(|(a, b, c)| Act::Submit(a, b, c)),
+        4 => (0..STATES, 0usize..4, 1u32..6).prop_map(|(a, b, c)| Act::Submit(a, b, c)),
         2 => (0usize..6).prop_map(Act::Close),
         5 => prop::bool::weighted(0.9).prop_map(Act::Finish),
         8 => Just(Act::ToCache),
         8 => Just(Act::ToScheduler),
-        1 => (0u32..6, 0usize..4).prop_map(|(a, b)| Act::Prewarm(a, b)),
-        1 => (0u32..6).prop_map(Act::Promote),
+        1 => (0..STATES, 0usize..4).prop_map(|(a, b)| Act::Prewarm(a, b)),
+        1 => (0..STATES).prop_map(Act::Promote),
         1 => (1u64..400).prop_map(Act::Pass),
         1 => (0usize..6).prop_map(Act::Withdraw),
     ]
@@ -372,6 +417,6 @@ fn a_prefill_takes_the_best_lane_of_its_waiters() {
         world.deliver_to_scheduler();
     }
     let running = world.scheduler.running.as_ref().unwrap();
-    let state = prefix(4, tokens_of(4)).state.key;
+    let state = state(4).state.key;
     assert!(running.chunks.iter().any(|chunk| chunk.group == state && chunk.lane == Lane::Urgent));
 }

@@ -1,158 +1,59 @@
-//! What waits: rows grouped by state, groups ordered by lane and arrival.
+//! What waits: rows grouped by state, groups ordered by lane, tenant and work.
 //!
 //! A group is everything that waits on one state, whichever decision it comes from. A row is one
-//! forward pass of a suffix; equal reads share it. Groups of a lane go by the oldest row of that
-//! lane in them, so that reads which join a waiting state ride along. Order between tenants belongs
-//! into the key of `order`, once it exists.
+//! forward pass of a suffix; equal reads share it. A row that has waited long stands one lane higher
+//! than it was asked in, but never in the urgent one.
+
+mod group;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crate::plan::path::{PathSegment, length};
-use crate::plan::{DecisionId, ReadId};
-use crate::read::{Lane, ReadSpec, SegmentKey};
+use crate::config::Ranking;
+use crate::plan::DecisionId;
+use crate::plan::fair::LaneOrder;
+use crate::plan::path::PathSegment;
+use crate::read::{Lane, ReadSpec, SegmentKey, TenantId};
 
-/// Place of a row or a want: its lane, then its number of arrival, which is unique.
-pub(crate) type Place = (Lane, u64);
-
-/// One read that waits for a row.
-#[derive(Debug, Clone)]
-pub(crate) struct Asker {
-    pub(crate) read: ReadId,
-    pub(crate) place: Place,
-    pub(crate) admitted: Instant,
-    /// When work on it began.
-    pub(crate) started: Option<Instant>,
-    /// When its state was resident.
-    pub(crate) ready: Option<Instant>,
-    pub(crate) behind_registration: bool,
-}
-
-/// One row that waits; at least one read asks for it.
-#[derive(Debug, Clone)]
-pub(crate) struct QueuedRow {
-    pub(crate) spec: ReadSpec,
-    pub(crate) askers: Vec<Asker>,
-    /// Steps with it that failed; it runs alone once there was one.
-    pub(crate) attempts: u8,
-}
-
-impl QueuedRow {
-    /// The best place of those who ask for it.
-    pub(crate) fn place(&self) -> Option<Place> {
-        let lane = self.askers.iter().map(|asker| asker.place.0).min()?;
-        let number = self.askers.iter().map(|asker| asker.place.1).min()?;
-        Some((lane, number))
-    }
-
-    pub(crate) fn tokens(&self) -> u32 {
-        length(&self.spec.suffix)
-    }
-}
-
-/// A state that is wanted though no read needs it.
-#[derive(Debug, Clone)]
-pub(crate) struct QueuedWant {
-    pub(crate) place: Place,
-    pub(crate) is_registration: bool,
-    pub(crate) started: bool,
-}
-
-/// How a group stands with the cache.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Lease {
-    /// It has none.
-    Absent,
-    /// It has asked; which of its segments were held when it did.
-    Asked(Vec<bool>),
-    /// It was refused in this generation of the ledger.
-    Deferred { generation: u64, with_overflow: bool },
-    /// Its path is leased.
-    Granted,
-}
-
-/// What makes two reads of one state equal.
-type Question = (Arc<[u32]>, Arc<[u32]>, bool);
-
-/// Everything that waits on one state.
-#[derive(Debug)]
-pub(crate) struct Group {
-    pub(crate) path: Vec<PathSegment>,
-    pub(crate) lease: Lease,
-    /// Open decisions on the state; they hold its lease.
-    pub(crate) decisions: BTreeSet<DecisionId>,
-    pub(crate) rows: BTreeMap<Place, QueuedRow>,
-    pub(crate) want: Option<QueuedWant>,
-    /// Whether the last lease was asked for with the overflow allowance.
-    pub(crate) overflow_asked: bool,
-    /// Rows and chunks of it in the running step.
-    pub(crate) in_step: usize,
-    /// Where rows are that a further equal read may join.
-    questions: BTreeMap<Question, Place>,
-    /// Its entries in the order.
-    indexed: Vec<Place>,
-}
-
-impl Group {
-    fn new(path: Vec<PathSegment>) -> Self {
-        Self {
-            path,
-            lease: Lease::Absent,
-            decisions: BTreeSet::new(),
-            rows: BTreeMap::new(),
-            want: None,
-            overflow_asked: false,
-            in_step: 0,
-            questions: BTreeMap::new(),
-            indexed: Vec::new(),
-        }
-    }
-
-    /// Whether anything waits.
-    pub(crate) fn has_work(&self) -> bool {
-        !self.rows.is_empty() || self.want.is_some()
-    }
-
-    /// Whether nothing needs the state any more.
-    pub(crate) fn is_unused(&self) -> bool {
-        self.decisions.is_empty() && !self.has_work() && self.in_step == 0
-    }
-
-    /// Rows that wait in `lane`, oldest first.
-    pub(crate) fn rows_in(&self, lane: Lane) -> impl Iterator<Item = (Place, &QueuedRow)> {
-        self.rows.range((lane, 0)..=(lane, u64::MAX)).map(|(place, row)| (*place, row))
-    }
-
-    /// The read that has waited longest; `None` if a want has waited longer.
-    pub(crate) fn first_waiter(&self) -> Option<ReadId> {
-        let askers = self.rows.values().flat_map(|row| &row.askers);
-        let first = askers.min_by_key(|asker| asker.place.1)?;
-        let want = self.want.as_ref().map_or(u64::MAX, |want| want.place.1);
-        (first.place.1 < want).then_some(first.read)
-    }
-
-    fn places(&self) -> Vec<Place> {
-        let first = |lane| self.rows_in(lane).next().map(|(place, _)| place);
-        let mut places: Vec<_> = Lane::ALL.into_iter().filter_map(first).collect();
-        places.extend(self.want.as_ref().map(|want| want.place));
-        places
-    }
-}
+use group::question_of;
+pub(crate) use group::{Asker, Group, Lease, Place, QueuedRow, QueuedWant};
 
 /// All groups.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Queue {
+    ranking: Ranking,
     groups: BTreeMap<SegmentKey, Group>,
-    order: BTreeMap<Place, SegmentKey>,
+    lanes: [LaneOrder; 4],
+    /// Groups with work, by the oldest row in them that is not in the idle lane.
+    oldest: BTreeSet<(u64, SegmentKey)>,
+    /// Groups that are leased; among them are all that could run now.
+    leased: BTreeSet<SegmentKey>,
+    /// Rows that are to be raised, by when they were admitted.
+    rising: BTreeSet<(Instant, SegmentKey, u64)>,
     arrivals: u64,
-    /// Reads that wait, by lane.
+    /// Reads that wait, by the lane that was asked for.
     waiting: [usize; 4],
-    /// Suffix tokens of all rows.
-    suffix_tokens: u64,
+    /// Unique tokens that wait, by lane.
+    tokens: [u64; 4],
+    wants: usize,
 }
 
 impl Queue {
+    pub(crate) fn new(quantum_tokens: u64, ranking: Ranking) -> Self {
+        Self {
+            ranking,
+            groups: BTreeMap::new(),
+            lanes: std::array::from_fn(|_| LaneOrder::new(quantum_tokens)),
+            oldest: BTreeSet::new(),
+            leased: BTreeSet::new(),
+            rising: BTreeSet::new(),
+            arrivals: 0,
+            waiting: [0; 4],
+            tokens: [0; 4],
+            wants: 0,
+        }
+    }
+
     pub(crate) fn group(&self, key: SegmentKey) -> Option<&Group> {
         self.groups.get(&key)
     }
@@ -161,35 +62,66 @@ impl Queue {
         self.groups.get_mut(&key)
     }
 
-    pub(crate) fn group_or_new(&mut self, path: Vec<PathSegment>, key: SegmentKey) -> &mut Group {
-        self.groups.entry(key).or_insert_with(|| Group::new(path))
+    /// The group of a state; a new one is told how many prefix tokens are to be computed.
+    pub(crate) fn group_or_new(
+        &mut self,
+        path: Vec<PathSegment>,
+        key: SegmentKey,
+        missing: u32,
+    ) -> &mut Group {
+        self.groups.entry(key).or_insert_with(|| Group::new(path, missing))
     }
 
     pub(crate) fn groups(&self) -> impl Iterator<Item = (SegmentKey, &Group)> {
         self.groups.iter().map(|(key, group)| (*key, group))
     }
 
-    pub(crate) fn groups_mut(&mut self) -> impl Iterator<Item = &mut Group> {
-        self.groups.values_mut()
+    /// Groups that are leased.
+    pub(crate) fn leased(&self) -> impl Iterator<Item = (SegmentKey, &Group)> {
+        self.leased.iter().filter_map(|key| Some((*key, self.groups.get(key)?)))
     }
 
     pub(crate) fn remove_group(&mut self, key: SegmentKey) -> Option<Group> {
+        self.leased.remove(&key);
         let group = self.groups.remove(&key)?;
-        debug_assert!(group.indexed.is_empty(), "a group is removed while something waits in it");
+        debug_assert!(group.ranks.is_empty(), "a group is removed while something waits in it");
         Some(group)
     }
 
-    /// Groups with work, best first; a group comes once for each lane in which it has some.
-    pub(crate) fn order(&self) -> impl Iterator<Item = (Lane, SegmentKey)> {
-        self.order.iter().map(|((lane, _), key)| (*lane, *key))
+    /// Groups with work in `lane`, best first; a group may come once for each tenant.
+    pub(crate) fn order_in(&self, lane: Lane) -> impl Iterator<Item = (Lane, SegmentKey)> {
+        self.lanes[lane as usize].order().map(move |key| (lane, key))
+    }
+
+    /// Whether anything waits in `lane`.
+    pub(crate) fn has_work_in(&self, lane: Lane) -> bool {
+        self.lanes[lane as usize].has_work()
+    }
+
+    /// The oldest row that is not in the idle lane, and its group.
+    pub(crate) fn oldest(&self) -> Option<(SegmentKey, Place, &QueuedRow)> {
+        let (_, key) = self.oldest.first()?;
+        let (place, row) = self.groups.get(key)?.oldest_row()?;
+        Some((*key, place, row))
     }
 
     pub(crate) fn waiting(&self) -> [usize; 4] {
         self.waiting
     }
 
-    pub(crate) fn suffix_tokens(&self) -> u64 {
-        self.suffix_tokens
+    /// Unique tokens that wait, by lane: suffixes, and each state once, in its best lane.
+    pub(crate) fn tokens(&self) -> [u64; 4] {
+        self.tokens
+    }
+
+    /// States that are wanted though no read may need them.
+    pub(crate) fn wants(&self) -> usize {
+        self.wants
+    }
+
+    /// The largest gap between two tenants in one lane, see [`LaneOrder::gap_tokens`].
+    pub(crate) fn gap_tokens(&self) -> u64 {
+        self.lanes.iter().map(LaneOrder::gap_tokens).max().unwrap_or(0)
     }
 
     pub(crate) fn next_place(&mut self, lane: Lane) -> Place {
@@ -197,38 +129,69 @@ impl Queue {
         (lane, self.arrivals)
     }
 
+    /// Counts tokens that a tenant is served in a lane.
+    pub(crate) fn charge(&mut self, lane: Lane, tenant: &TenantId, tokens: u64, weight: u32) {
+        self.lanes[lane as usize].charge(tenant, tokens, weight);
+    }
+
+    pub(crate) fn set_lease(&mut self, key: SegmentKey, lease: Lease) {
+        let Some(group) = self.groups.get_mut(&key) else { return };
+        if lease == Lease::Granted {
+            self.leased.insert(key);
+        } else {
+            self.leased.remove(&key);
+        }
+        group.lease = lease;
+    }
+
+    /// Says how many prefix tokens of a group are to be computed.
+    pub(crate) fn set_missing(&mut self, key: SegmentKey, missing: u32) {
+        let changed = self.groups.get_mut(&key).filter(|group| group.missing != missing);
+        if let Some(group) = changed {
+            group.missing = missing;
+            self.reindex(key);
+        }
+    }
+
     /// Adds a read; an equal one that waits takes it in.
     pub(crate) fn push(&mut self, key: SegmentKey, spec: ReadSpec, asker: Asker) {
         let Some(group) = self.groups.get_mut(&key) else { return };
         let question = question_of(&spec);
-        let joined = group.questions.get(&question).and_then(|place| group.rows.remove(place));
-        let mut row = joined.unwrap_or_else(|| {
-            self.suffix_tokens += u64::from(length(&spec.suffix));
-            QueuedRow { spec, askers: Vec::new(), attempts: 0 }
+        let place = group.questions.get(&question).copied();
+        let joined = place.and_then(|place| self.remove_row(key, place));
+        let mut row = joined.unwrap_or_else(|| QueuedRow {
+            spec,
+            askers: Vec::new(),
+            attempts: 0,
+            raised: false,
         });
-        self.waiting[asker.place.0 as usize] += 1;
-        let own = asker.place;
         row.askers.push(asker);
-        let place = row.place().unwrap_or(own);
-        group.questions.insert(question, place);
-        group.rows.insert(place, row);
-        self.reindex(key);
+        self.give_back(key, row);
     }
 
-    /// Puts back a row whose step failed, at its old place; it is to run alone.
+    /// Puts back a row whose step failed, at its old place; it is to run alone, and is not joined.
     pub(crate) fn put_back(&mut self, key: SegmentKey, row: QueuedRow) {
         let Some(place) = row.place() else { return };
         let Some(group) = self.groups.get_mut(&key) else { return };
         for asker in &row.askers {
             self.waiting[asker.place.0 as usize] += 1;
         }
-        self.suffix_tokens += u64::from(row.tokens());
+        if !row.raised && place.0 > place.0.raised() {
+            self.rising.extend(row.admitted().map(|admitted| (admitted, key, place.1)));
+        }
+        group.count_row(place, &row, true);
         group.rows.insert(place, row);
         self.reindex(key);
     }
 
-    /// Takes a row out, to run it or to end it.
+    /// Takes a row out, to run it, to end it or to change it.
     pub(crate) fn take(&mut self, key: SegmentKey, place: Place) -> Option<QueuedRow> {
+        let row = self.remove_row(key, place)?;
+        self.reindex(key);
+        Some(row)
+    }
+
+    fn remove_row(&mut self, key: SegmentKey, place: Place) -> Option<QueuedRow> {
         let group = self.groups.get_mut(&key)?;
         let row = group.rows.remove(&place)?;
         let question = question_of(&row.spec);
@@ -238,8 +201,10 @@ impl Queue {
         for asker in &row.askers {
             self.waiting[asker.place.0 as usize] -= 1;
         }
-        self.suffix_tokens -= u64::from(row.tokens());
-        self.reindex(key);
+        if let Some(admitted) = row.admitted() {
+            self.rising.remove(&(admitted, key, place.1));
+        }
+        group.count_row(place, &row, false);
         Some(row)
     }
 
@@ -250,7 +215,9 @@ impl Queue {
             .get(&key)
             .map(|group| group.rows.keys().copied().collect())
             .unwrap_or_default();
-        places.into_iter().filter_map(|place| self.take(key, place)).collect()
+        let rows = places.into_iter().filter_map(|place| self.remove_row(key, place)).collect();
+        self.reindex(key);
+        rows
     }
 
     /// Takes the reads of one decision out; rows that others ask for stay.
@@ -261,10 +228,11 @@ impl Queue {
         let places: Vec<_> = theirs.map(|(place, _)| *place).collect();
         let mut taken = Vec::new();
         for place in places {
-            let Some(mut row) = self.take(key, place) else { continue };
+            let Some(mut row) = self.remove_row(key, place) else { continue };
             taken.extend(row.askers.extract_if(.., |asker| is_theirs(asker)));
             self.give_back(key, row);
         }
+        self.reindex(key);
         taken
     }
 
@@ -279,26 +247,56 @@ impl Queue {
         }
     }
 
+    /// Raises rows that were admitted before `now - after` by one lane.
+    pub(crate) fn raise(&mut self, after: Duration, now: Instant) {
+        while let Some((admitted, key, number)) = self.rising.first().copied() {
+            if now.saturating_duration_since(admitted) < after {
+                return;
+            }
+            self.rising.pop_first();
+            let places = [Lane::Batch, Lane::Idle].map(|lane| (lane, number));
+            let mut rows = places.into_iter().filter_map(|place| self.remove_row(key, place));
+            if let Some(mut row) = rows.next() {
+                row.raised = true;
+                self.give_back(key, row);
+            }
+        }
+    }
+
     /// Sets or clears a group's want.
     pub(crate) fn set_want(&mut self, key: SegmentKey, want: Option<QueuedWant>) {
         if let Some(group) = self.groups.get_mut(&key) {
-            group.want = want;
+            self.wants += usize::from(want.is_some());
+            group.count_want(false);
+            self.wants -= usize::from(std::mem::replace(&mut group.want, want).is_some());
+            group.count_want(true);
             self.reindex(key);
         }
     }
 
     fn reindex(&mut self, key: SegmentKey) {
         let Some(group) = self.groups.get_mut(&key) else { return };
-        for place in group.indexed.drain(..) {
-            self.order.remove(&place);
+        let mut old = std::mem::take(&mut group.ranks);
+        let new = group.ranks_now(key, self.ranking);
+        for (at, rank) in &new {
+            self.lanes[at.0 as usize].replace(&at.1, old.remove(at), Some(*rank));
         }
-        group.indexed = group.places();
-        for place in &group.indexed {
-            self.order.insert(*place, key);
+        for ((lane, tenant), rank) in old {
+            self.lanes[lane as usize].replace(&tenant, Some(rank), None);
+        }
+        group.ranks = new;
+
+        let oldest = group.oldest_row().map(|(place, _)| place.1);
+        if oldest != group.oldest {
+            let before = std::mem::replace(&mut group.oldest, oldest);
+            before.map(|number| self.oldest.remove(&(number, key)));
+            self.oldest.extend(oldest.map(|number| (number, key)));
+        }
+
+        let counted = group.counted_now();
+        let before = std::mem::replace(&mut group.counted, counted);
+        for ((total, new), old) in self.tokens.iter_mut().zip(counted).zip(before) {
+            *total = *total - old + new;
         }
     }
-}
-
-fn question_of(spec: &ReadSpec) -> Question {
-    (Arc::clone(&spec.suffix), Arc::clone(&spec.labels), spec.want_hidden)
 }

@@ -1,20 +1,51 @@
-//! The ledger of keys and values: which segments are held, their bytes, leases, pins and victims.
+//! The ledger of keys and values: which blocks are held, their bytes, leases, pins and victims.
+//!
+//! What is held is a tree of blocks: the pieces of 64 absolute positions of all segments, and the rest
+//! of a segment behind its last whole block. A block's parent is what lies before it. States that
+//! begin alike have the same blocks as far as they do, so a grown, cut or diverging state finds what
+//! it shares with another one, nothing is held or computed twice, and bytes are counted once. A lease
+//! locks the blocks of its segment and all above them; nothing locked is dropped, and a block never
+//! before those that stand on it. What was computed of a state stays though the state is not complete.
 //!
 //! `used + reserved <= budget` holds after every call; what the overflow allowance lets run beyond
-//! is counted apart and never outlives its lease. A segment leaves only when nothing leases it,
-//! children before parents. Entries that are not complete exist only while they are leased.
+//! is counted apart, is nobody else's beginning, and never outlives its lease.
+//!
+//! # Invariants and their tests
+//!
+//! Numbers are those of the scheduler's design; `tests` are those beside this file, `laws` those in
+//! `plan/laws`.
+//!
+//! | invariant | test |
+//! |---|---|
+//! | 6 each block is computed once between two evictions, whoever shares it | `laws::everything_admitted_ends`, `laws::residency::states_that_begin_alike_are_computed_once` |
+//! | 8 what is computed of a segment grows in order, without gap or overlap | `tests::the_ledger_keeps_its_promises`, `laws::everything_admitted_ends` |
+//! | 9 bytes: `used + reserved <= budget`, sums over blocks and leases agree | `tests::the_ledger_keeps_its_promises` |
+//! | 10 nothing leased or pinned is evicted; pins keep within their budgets | `tests::the_ledger_keeps_its_promises`, `tests::pins_keep_within_their_budgets_and_end_with_time` |
+//! | 11 leaf first: what is held has all that lies before it | `tests::the_ledger_keeps_its_promises` |
+//! | 12 key soundness; no tenant's states change another's hits | `prefix::chains_are_shared_as_far_as_tokens_are`, `tests::another_tenant_never_changes_what_is_found` |
+//! | 25 a pin lasts from hit to hit and not longer; `unpin` ends it | `tests::pins_keep_within_their_budgets_and_end_with_time`, `decisions::prewarming` |
+//! | 26 nothing of another epoch is taken in, a new one begins empty | `tests::a_commit_of_another_epoch_is_dropped`, `decisions::failing` |
 
+mod block;
+mod pins;
+mod queues;
 mod room;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::time::Instant;
 
-use crate::engine::{Caps, Segment};
+use crate::config::CacheConfig;
+use crate::engine::{Caps, Epoch, Segment};
 use crate::plan::path::PathSegment;
-use crate::read::SegmentKey;
+use crate::plan::segments::Served;
+use crate::prewarm::Tier;
+use crate::read::{SegmentKey, TenantId};
 use crate::snapshot::ResidencyView;
+use block::Block;
+use pins::Pin;
+use queues::Queues;
 
 /// Answer to a lease that was asked for.
 #[derive(Debug, Clone)]
@@ -25,50 +56,56 @@ pub(crate) enum LeaseReply<S> {
     Deferred,
 }
 
-/// Why a segment was dropped; the label of the eviction counter.
+/// Why a block was dropped; the label of the eviction counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DropReason {
     /// Evicted to make room for another.
     Room,
-    /// Its last lease ended and nothing had asked for it to stay.
+    /// The last lease on it ended and nothing is to stay.
     Released,
     /// It ran beyond the budget.
     Overflow,
 }
 
-/// What happened to a segment, for those who keep a copy of the ledger's state.
+/// What happened to a block, for those who keep a copy of the ledger's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// All its tokens are held.
+    /// It is held.
     Resident(SegmentKey),
     /// It is held no longer.
     Dropped(SegmentKey, DropReason),
 }
 
-/// A chunk that was computed.
+/// A run of tokens of a leased segment that was computed.
 #[derive(Debug, Clone)]
 pub(crate) struct Computed<S> {
     pub(crate) key: SegmentKey,
     /// First token, counted from the segment's start.
     pub(crate) from: u32,
     pub(crate) segment: S,
+    /// Whether it was computed for another segment that has the same blocks.
+    pub(crate) is_adopted: bool,
+    /// Epoch under which it was computed.
+    pub(crate) epoch: Epoch,
 }
 
 /// The ledger.
 #[derive(Debug)]
 pub(crate) struct Residency<S> {
     caps: Caps,
+    config: CacheConfig,
     budget: u64,
-    pin_budget: u64,
-    entries: BTreeMap<SegmentKey, Entry<S>>,
-    /// Entries without a lease, least recently used first.
-    idle: BTreeSet<(u64, SegmentKey)>,
-    /// Counts uses; the order of recency, independent of the clock.
-    uses: u64,
-    used: u64,
-    reserved: u64,
-    pinned: u64,
-    overflow: u64,
+    epoch: Epoch,
+    /// Whether what was computed stays when its lease ends.
+    retains: bool,
+    blocks: BTreeMap<SegmentKey, Block<S>>,
+    /// Blocks that may be evicted now.
+    queues: Queues,
+    leases: BTreeMap<SegmentKey, Lease>,
+    pins: BTreeMap<SegmentKey, Pin>,
+    bytes: Bytes,
+    /// Of the pinned bytes, those of each tenant.
+    pinned_of: BTreeMap<TenantId, u64>,
     /// The state which runs beyond the budget.
     overflow_state: Option<SegmentKey>,
     evictions: u64,
@@ -76,60 +113,67 @@ pub(crate) struct Residency<S> {
     changes: Vec<Change>,
 }
 
-#[derive(Debug)]
-struct Entry<S> {
-    parent: Option<SegmentKey>,
-    is_head: bool,
-    start: u32,
-    tokens: u32,
-    parts: Vec<S>,
-    done: u32,
+/// Sums over blocks and leases.
+#[derive(Debug, Default)]
+struct Bytes {
+    /// Of all blocks within the budget.
     used: u64,
+    /// Promised to leases within the budget.
     reserved: u64,
-    leases: u32,
-    children: u32,
-    /// Stays when its last lease ends: registered or prewarmed.
-    kept: bool,
-    pin: Option<Pin>,
+    /// Of `used`, what leases and pins lock.
+    locked: u64,
+    /// Of `used`, what was used again in the foreground.
+    protected: u64,
+    /// Of `used`, what pins keep.
+    pinned: u64,
+    /// Held and promised beyond the budget.
+    overflow: u64,
+}
+
+/// A segment that is leased.
+#[derive(Debug)]
+struct Lease {
+    segment: PathSegment,
+    /// The segment before it.
+    parent: Option<SegmentKey>,
+    count: u32,
+    /// Tokens that are held.
+    done: u32,
+    /// Its last piece that is held.
+    end: Option<SegmentKey>,
+    /// Absolute position up to which it was held when it was leased.
+    found_to: u32,
+    reserved: u64,
     overflow: bool,
-    last_use: u64,
 }
 
+/// What is there of a segment that is asked for.
 #[derive(Debug, Clone, Copy)]
-struct Pin {
-    until: Instant,
-    ttl: Duration,
-}
-
-impl<S> Entry<S> {
-    fn is_complete(&self) -> bool {
-        self.done == self.tokens
-    }
-
-    fn bytes(&self) -> u64 {
-        self.used + self.reserved
-    }
-
-    fn is_victim(&self, now: Instant) -> bool {
-        self.leases == 0 && self.children == 0 && self.pin.is_none_or(|pin| pin.until <= now)
-    }
+struct Found {
+    is_leased: bool,
+    tokens: u32,
+    end: Option<SegmentKey>,
+    /// Bytes of what is missing; none if it is leased.
+    missing_bytes: u64,
 }
 
 impl<S: Segment> Residency<S> {
-    pub(crate) fn new(caps: Caps, budget: u64, pin_budget: u64) -> Self {
+    /// * `retains`: whether what was computed stays when its last lease ends.
+    pub(crate) fn new(caps: Caps, config: CacheConfig, retains: bool, epoch: Epoch) -> Self {
         // An engine that keeps nothing has nothing to hold beyond a step.
-        let budget = if caps.keeps_segments { budget } else { 0 };
+        let keeps = caps.keeps_segments;
         Self {
+            budget: if keeps { config.kv_bytes } else { 0 },
+            retains: retains && keeps,
             caps,
-            budget,
-            pin_budget: pin_budget.min(budget),
-            entries: BTreeMap::new(),
-            idle: BTreeSet::new(),
-            uses: 0,
-            used: 0,
-            reserved: 0,
-            pinned: 0,
-            overflow: 0,
+            config,
+            epoch,
+            blocks: BTreeMap::new(),
+            queues: Queues::new(),
+            leases: BTreeMap::new(),
+            pins: BTreeMap::new(),
+            bytes: Bytes::default(),
+            pinned_of: BTreeMap::new(),
             overflow_state: None,
             evictions: 0,
             duplicate_tokens: 0,
@@ -137,141 +181,128 @@ impl<S: Segment> Residency<S> {
         }
     }
 
-    /// Leases all of `path` and reserves the bytes that it lacks, or changes nothing.
+    /// Leases all of `path` and reserves the bytes that it lacks, or changes nothing but pins whose
+    /// time is over. What other states have of it is part of what is granted.
     ///
     /// With `may_overflow`, a path for which there is no room is granted beyond the budget if no
-    /// other is.
+    /// other is, up to the allowance.
     pub(crate) fn lease(
         &mut self,
         path: &[PathSegment],
         may_overflow: bool,
         now: Instant,
     ) -> LeaseReply<S> {
-        // Leased first, so that what is there cannot be a victim of what is missing.
-        for segment in path {
-            self.add_lease(segment.key);
-        }
-        let missing: Vec<_> =
-            path.iter().filter(|segment| !self.entries.contains_key(&segment.key)).collect();
-        let bytes = missing.iter().map(|segment| self.bytes_of(segment)).sum();
-        let fits = self.make_room(bytes, now);
-        let overflow = !fits && may_overflow && self.overflow_state.is_none();
-        if !fits && !overflow {
-            for segment in path.iter().rev() {
-                self.drop_lease(segment.key);
-            }
+        let found: Vec<_> = path.iter().map(|segment| self.find(segment)).collect();
+        if found.iter().any(|found| !found.is_leased && self.is_beyond_budget(found.end)) {
             return LeaseReply::Deferred;
+        }
+        let missing = found.iter().map(|found| found.missing_bytes).sum();
+        let deepest = found.iter().rev().find_map(|found| found.end);
+        let mut fits = self.could_fit(missing, deepest);
+        if !fits {
+            self.expire_pins(now);
+            fits = self.could_fit(missing, deepest);
+        }
+        let overflow = !fits
+            && may_overflow
+            && self.overflow_state.is_none()
+            && missing <= self.config.overflow_bytes_max;
+        if !fits && !overflow {
+            return LeaseReply::Deferred;
+        }
+        for found in found.iter().filter(|found| !found.is_leased) {
+            self.lock(found.end);
         }
         if overflow {
             self.overflow_state = path.last().map(|segment| segment.key);
+        } else {
+            let has_room = self.make_room(missing);
+            debug_assert!(has_room, "{missing} bytes were found to fit and do not");
         }
         let mut parent = None;
-        for segment in path {
-            if !self.entries.contains_key(&segment.key) {
-                self.insert(segment, parent, overflow);
-            }
+        for (segment, found) in path.iter().zip(found) {
+            self.note_lease((segment, parent), found, overflow);
             parent = Some(segment.key);
         }
-        LeaseReply::Granted(path.iter().map(|segment| self.touch(segment.key, now)).collect())
+        self.extend_pin(path, now);
+        LeaseReply::Granted(path.iter().map(|segment| self.parts(segment)).collect())
     }
 
-    /// Takes in a chunk of a leased segment.
+    /// Takes in what was computed of a leased segment; anything of another epoch is dropped.
     pub(crate) fn commit(&mut self, computed: Computed<S>) {
-        let Computed { key, from, segment } = computed;
-        let Some(entry) = self.entries.get_mut(&key) else { return };
+        let Computed { key, from, segment, is_adopted, epoch } = computed;
+        if epoch != self.epoch {
+            return;
+        }
+        let Some(lease) = self.leases.get(&key) else { return };
         let tokens = segment.tokens();
-        if from != entry.done || tokens > entry.tokens - entry.done {
+        if from != lease.done || tokens > lease.segment.len() - lease.done {
             self.duplicate_tokens += u64::from(tokens);
             return;
         }
-        let predicted = self.caps.segment_bytes(entry.start + from, tokens).min(entry.reserved);
-        let bytes = segment.bytes();
-        entry.done += tokens;
-        entry.parts.push(segment);
-        entry.used += bytes;
-        let complete = entry.is_complete();
-        let freed = if complete { entry.reserved } else { predicted };
-        entry.reserved -= freed;
-        if entry.overflow {
-            self.overflow = self.overflow + bytes - freed;
-        } else {
-            self.used += bytes;
-            self.reserved -= freed;
+        let (mut done, mut pieces) = (from, Vec::new());
+        while done < from + tokens {
+            let (piece, end) = lease.segment.piece(done);
+            debug_assert!(end <= from + tokens, "a chunk ends within a block");
+            pieces.push((piece, done - from..end.min(from + tokens) - from));
+            done = end;
         }
-        if complete {
-            self.changes.push(Change::Resident(key));
+        for (piece, range) in pieces {
+            let is_whole = range.len() == tokens as usize;
+            let part = if is_whole { segment.clone() } else { segment.slice(range) };
+            self.take_piece(key, piece, part, is_adopted);
         }
     }
 
-    /// Ends one lease on each segment of `path`, and drops what nothing keeps.
-    pub(crate) fn release(&mut self, path: &[SegmentKey], now: Instant) {
-        for key in path.iter().rev() {
-            if self.overflow_state == Some(*key) && self.leases(*key) == 1 {
+    /// Ends one lease on each segment of `path`, which served so many decisions, and drops what
+    /// nothing keeps.
+    pub(crate) fn release(&mut self, path: &[SegmentKey], served: Served) {
+        for (index, key) in path.iter().enumerate().rev() {
+            let Some(lease) = self.leases.get_mut(key) else { continue };
+            assert!(lease.count > 0, "a lease on {key:?} is returned that was not given");
+            lease.count -= 1;
+            if lease.count > 0 {
+                continue;
+            }
+            let Some(lease) = self.leases.remove(key) else { continue };
+            self.free_reserved(&lease);
+            if self.overflow_state == Some(*key) {
                 self.overflow_state = None;
             }
-            if self.drop_lease(*key) {
-                self.settle(*key, now);
+            if index + 1 == path.len() {
+                self.note_use(&lease, served);
             }
+            self.unlock(lease.end);
         }
+        self.rebalance();
     }
 
-    /// Keeps a complete segment beyond its last lease; says whether it is there and may stay.
-    pub(crate) fn keep(&mut self, key: SegmentKey, now: Instant) -> bool {
-        let Some(entry) = self.entries.get(&key).filter(|entry| entry.is_complete()) else {
+    /// Keeps a complete state beyond its last lease; says whether it is there and may stay.
+    pub(crate) fn keep(&mut self, path: &[PathSegment]) -> bool {
+        let Some(end) = self.end_of(path).filter(|_| self.caps.keeps_segments) else {
             return false;
         };
-        let parent = entry.parent;
-        if !self.caps.keeps_segments {
-            return false;
-        }
-        if !parent.is_none_or(|parent| self.adopt(parent, now)) || !self.adopt(key, now) {
-            return false;
-        }
-        if let Some(entry) = self.entries.get_mut(&key) {
-            entry.kept = true;
-        }
-        true
+        self.move_into_budget(path, end) && self.mark_kept(end)
     }
 
-    /// Pins a kept segment until its time to live ends; a longer pin stays. Says whether the pin
-    /// budget allowed it.
-    pub(crate) fn pin(&mut self, key: SegmentKey, ttl: Duration, now: Instant) -> bool {
-        self.expire_pins(now);
-        let Some(entry) = self.entries.get_mut(&key) else { return false };
-        let (until, bytes) = (now + ttl, entry.used);
-        match &mut entry.pin {
-            Some(pin) => {
-                pin.until = pin.until.max(until);
-                pin.ttl = pin.ttl.max(ttl);
-            }
-            None if self.pinned + bytes > self.pin_budget => return false,
-            None => {
-                entry.pin = Some(Pin { until, ttl });
-                self.pinned += bytes;
-            }
-        }
-        true
-    }
-
-    /// Unpins what has outlived its time; it stays until room is needed.
-    pub(crate) fn expire_pins(&mut self, now: Instant) {
-        for entry in self.entries.values_mut() {
-            if entry.pin.is_some_and(|pin| pin.until <= now) {
-                entry.pin = None;
-                self.pinned -= entry.used;
-            }
-        }
-    }
-
-    /// Tokens of `key` that are held.
-    pub(crate) fn done(&self, key: SegmentKey) -> u32 {
-        self.entries.get(&key).map_or(0, |entry| entry.done)
+    /// Tokens of `path` that are held, whoever computed them.
+    pub(crate) fn held(&self, path: &[PathSegment]) -> u32 {
+        path.iter().map(|segment| self.find(segment).tokens).sum()
     }
 
     /// Whether a path of these segments could be kept within the budget at all.
     pub(crate) fn could_hold(&self, path: &[PathSegment]) -> bool {
-        let bytes: u64 = path.iter().map(|segment| self.bytes_of(segment)).sum();
-        self.caps.keeps_segments && bytes <= self.budget
+        let bytes = |segment: &PathSegment| self.caps.segment_bytes(segment.start, segment.len());
+        self.caps.keeps_segments && path.iter().map(bytes).sum::<u64>() <= self.budget
+    }
+
+    /// How well a state that is asked for now could be kept.
+    pub(crate) fn tier(&self) -> Tier {
+        match (self.caps.keeps_segments, self.budget) {
+            (false, _) => Tier::Unsupported,
+            (true, 0) => Tier::Off,
+            (true, _) => Tier::Exact,
+        }
     }
 
     /// What changed since the last call.
@@ -282,81 +313,69 @@ impl<S: Segment> Residency<S> {
     pub(crate) fn view(&self) -> ResidencyView {
         ResidencyView {
             budget: self.budget,
-            used: self.used,
-            reserved: self.reserved,
-            pinned: self.pinned,
-            overflow: self.overflow,
-            segments: self.entries.len(),
-            leased: self.entries.len() - self.idle.len(),
+            used: self.bytes.used,
+            reserved: self.bytes.reserved,
+            pinned: self.bytes.pinned,
+            protected: self.bytes.protected,
+            overflow: self.bytes.overflow,
+            segments: self.blocks.len(),
+            leased: self.leases.len(),
             evictions: self.evictions,
             duplicate_tokens: self.duplicate_tokens,
             prewarms_waiting: 0,
         }
     }
 
-    fn bytes_of(&self, segment: &PathSegment) -> u64 {
-        self.caps.segment_bytes(segment.start, segment.len())
-    }
-
-    fn leases(&self, key: SegmentKey) -> u32 {
-        self.entries.get(&key).map_or(0, |entry| entry.leases)
-    }
-
-    fn add_lease(&mut self, key: SegmentKey) {
-        if let Some(entry) = self.entries.get_mut(&key) {
-            entry.leases += 1;
-            self.idle.remove(&(entry.last_use, key));
+    fn find(&self, segment: &PathSegment) -> Found {
+        if let Some(lease) = self.leases.get(&segment.key) {
+            let (tokens, end) = (lease.done, lease.end);
+            return Found { is_leased: true, tokens, end, missing_bytes: 0 };
         }
-    }
-
-    /// Returns whether it was the last lease.
-    fn drop_lease(&mut self, key: SegmentKey) -> bool {
-        let Some(entry) = self.entries.get_mut(&key) else { return false };
-        assert!(entry.leases > 0, "a lease on {key:?} is returned that was not given");
-        entry.leases -= 1;
-        if entry.leases == 0 {
-            self.idle.insert((entry.last_use, key));
-        }
-        entry.leases == 0
-    }
-
-    /// Makes `key` the most recently used and returns its parts.
-    fn touch(&mut self, key: SegmentKey, now: Instant) -> Vec<S> {
-        self.uses += 1;
-        let Some(entry) = self.entries.get_mut(&key) else { return Vec::new() };
-        entry.last_use = self.uses;
-        if let Some(pin) = &mut entry.pin {
-            pin.until = pin.until.max(now + pin.ttl);
-        }
-        entry.parts.clone()
-    }
-
-    fn insert(&mut self, segment: &PathSegment, parent: Option<SegmentKey>, overflow: bool) {
-        let reserved = self.bytes_of(segment);
-        if overflow {
-            self.overflow += reserved;
+        let len = segment.len();
+        let is_held = |key| self.blocks.contains_key(&key);
+        let tokens = segment.blocks.held((segment.key, len), is_held);
+        let end = if tokens < len {
+            segment.blocks.last_of(segment.blocks.blocks_in(tokens))
         } else {
-            self.reserved += reserved;
-        }
-        if let Some(parent) = parent.and_then(|key| self.entries.get_mut(&key)) {
-            parent.children += 1;
-        }
-        let entry = Entry {
-            parent,
-            is_head: segment.is_head,
-            start: segment.start,
-            tokens: segment.len(),
-            parts: Vec::new(),
-            done: 0,
-            used: 0,
-            reserved,
-            leases: 1,
-            children: 0,
-            kept: false,
-            pin: None,
-            overflow,
-            last_use: 0,
+            Some(segment.end()).filter(|_| len > 0)
         };
-        self.entries.insert(segment.key, entry);
+        let missing_bytes = self.caps.segment_bytes(segment.start + tokens, len - tokens);
+        Found { is_leased: false, tokens, end, missing_bytes }
+    }
+
+    /// The last piece of a path that is complete.
+    fn end_of(&self, path: &[PathSegment]) -> Option<SegmentKey> {
+        let last = path.iter().rev().find(|segment| segment.len() > 0)?;
+        Some(last.end()).filter(|end| self.blocks.contains_key(end))
+    }
+
+    /// Counts a lease on one segment of a path; its blocks are locked and there is room.
+    fn note_lease(
+        &mut self,
+        (segment, parent): (&PathSegment, Option<SegmentKey>),
+        found: Found,
+        overflow: bool,
+    ) {
+        if let Some(lease) = self.leases.get_mut(&segment.key) {
+            lease.count += 1;
+            return;
+        }
+        let Found { tokens: done, end, missing_bytes: reserved, .. } = found;
+        if overflow {
+            self.bytes.overflow += reserved;
+        } else {
+            self.bytes.reserved += reserved;
+        }
+        let (segment, found_to) = (segment.clone(), segment.start + done);
+        let lease = Lease { segment, parent, count: 1, done, end, found_to, reserved, overflow };
+        self.leases.insert(lease.segment.key, lease);
+    }
+
+    fn free_reserved(&mut self, lease: &Lease) {
+        if lease.overflow {
+            self.bytes.overflow -= lease.reserved;
+        } else {
+            self.bytes.reserved -= lease.reserved;
+        }
     }
 }

@@ -7,10 +7,10 @@ use crate::engine::{Chunk, PathPart, Row, Segment, Step};
 use crate::plan::DecisionId;
 use crate::plan::draft::{Draft, DraftChunk};
 use crate::plan::path::PathSegment;
-use crate::plan::queue::{Asker, Lease, QueuedRow};
+use crate::plan::queue::{Asker, QueuedRow};
 use crate::plan::scheduler::{SchedulerCore, SchedulerEffect};
 use crate::plan::segments::Segments;
-use crate::read::SegmentKey;
+use crate::read::{Lane, SegmentKey};
 
 /// A row of the running step.
 #[derive(Debug)]
@@ -43,6 +43,20 @@ impl Running {
         self.rows.iter().map(|running| running.row.askers.len()).sum()
     }
 
+    /// Its tokens, by the lane in which they were taken.
+    pub(crate) fn tokens_by_lane(&self) -> [u64; 4] {
+        let mut tokens = [0; 4];
+        for chunk in &self.chunks {
+            tokens[chunk.lane as usize] += u64::from(chunk.tokens);
+        }
+        for row in self.rows.iter().map(|running| &running.row) {
+            // A row whose askers have all left runs on, for nobody.
+            let lane = row.place().map_or(Lane::Idle, |place| place.0);
+            tokens[lane as usize] += u64::from(row.tokens());
+        }
+        tokens
+    }
+
     /// Whether it has one item only.
     pub(crate) fn is_alone(&self) -> bool {
         self.chunks.len() + self.rows.len() == 1
@@ -53,6 +67,7 @@ impl<S: Segment> SchedulerCore<S> {
     /// Starts the step that was drafted.
     pub(super) fn start(&mut self, draft: Draft, now: Instant) {
         let is_registration = draft.chunks.iter().any(|chunk| chunk.is_registration);
+        self.charge(&draft);
         let chunks = self.start_chunks(&draft.chunks, now);
         let (mut rows, mut running_rows) = (Vec::new(), Vec::new());
         for (key, place) in draft.rows {
@@ -70,15 +85,42 @@ impl<S: Segment> SchedulerCore<S> {
         let step = Step { id: self.next_step, epoch: self.epoch, chunks, rows };
         self.next_step += 1;
         self.last_progress = now;
-        self.running = Some(Running {
+        let running = Running {
             step: step.id,
             since: now,
             tokens: step.tokens(),
             chunks: draft.chunks,
             rows: running_rows,
             is_registration,
-        });
+        };
+        self.note_touched(&running);
+        self.running = Some(running);
         self.effects.push(SchedulerEffect::Run(step));
+    }
+
+    /// Counts what a step serves its tenants: a row to whoever asked first, a chunk in equal shares to
+    /// all who wait for the state.
+    fn charge(&mut self, draft: &Draft) {
+        let mut served = Vec::new();
+        for (key, place) in &draft.rows {
+            let Some(group) = self.queue.group(*key) else { continue };
+            let Some(row) = group.rows.get(place) else { continue };
+            // An engine that keeps nothing computes the whole prompt of each row.
+            let prefix: u32 = group.path.iter().map(PathSegment::len).sum();
+            let tokens = row.tokens() + if self.keeps_segments { 0 } else { prefix };
+            served.extend(row.tenant().map(|tenant| (place.0, tenant.clone(), tokens)));
+        }
+        for chunk in &draft.chunks {
+            let Some(group) = self.queue.group(chunk.group) else { continue };
+            let tenants = group.tenants();
+            let share =
+                chunk.tokens.div_ceil(u32::try_from(tenants.len()).unwrap_or(u32::MAX).max(1));
+            served.extend(tenants.into_iter().map(|(tenant, lane)| (lane, tenant, share)));
+        }
+        for (lane, tenant, tokens) in served {
+            let weight = self.order.weight(&tenant);
+            self.queue.charge(lane, &tenant, tokens.into(), weight);
+        }
     }
 
     fn start_chunks(&mut self, chunks: &[DraftChunk], now: Instant) -> Vec<Chunk<S>> {
@@ -106,9 +148,8 @@ impl<S: Segment> SchedulerCore<S> {
 
     /// Work on every read that waits for `segment` begins now, unless it has begun.
     fn mark_started(&mut self, segment: SegmentKey, now: Instant) {
-        let waits = |path: &[PathSegment]| path.iter().any(|part| part.key == segment);
-        let groups = self.queue.groups_mut();
-        for group in groups.filter(|group| group.lease == Lease::Granted && waits(&group.path)) {
+        for key in self.groups_on(segment) {
+            let Some(group) = self.queue.group_mut(key) else { continue };
             for asker in group.rows.values_mut().flat_map(|row| &mut row.askers) {
                 asker.started.get_or_insert(now);
             }

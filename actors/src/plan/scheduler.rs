@@ -6,27 +6,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use crate::config::SchedulerConfig;
+use crate::config::{OrderConfig, SchedulerConfig};
 use crate::engine::{Caps, EngineError, Epoch, Segment, Step, StepOutcome};
 use crate::error::ReadError;
-use crate::plan::draft::{Moment, StepLimits, form};
+use crate::plan::displace::Untouched;
+use crate::plan::draft::{Lead, Moment, StepLimits, form};
 use crate::plan::ending::Drain;
 use crate::plan::failures::Failures;
-use crate::plan::pace::Pace;
+use crate::plan::pace::{Pace, Shares};
 use crate::plan::path::{PathSegment, path_of};
 use crate::plan::queue::{Asker, Lease, Queue, QueuedWant};
 use crate::plan::residency::{Computed, LeaseReply};
 use crate::plan::running::Running;
-use crate::plan::segments::Segments;
+use crate::plan::segments::{Segments, Served};
 use crate::plan::{DecisionId, ReadId};
-use crate::read::{Lane, Prefix, ReadOutcome, ReadSpec, SegmentKey};
+use crate::read::{Lane, Prefix, ReadOutcome, ReadSpec, SegmentKey, TenantId};
 use crate::snapshot::{DrainReport, StepLogEntry, Totals};
 
 /// What happens to the scheduler.
 #[derive(Debug)]
 pub(crate) enum SchedulerEvent<S> {
     /// A decision was admitted.
-    Open { decision: DecisionId, prefix: Prefix, lane: Lane, deadline: Option<Instant> },
+    Open(Opening),
     /// Its next reads; `at` is when they were asked for, `first` the index of the first.
     Submit { decision: DecisionId, first: u32, reads: Vec<ReadSpec>, at: Instant },
     /// Nobody waits for its reads any more.
@@ -36,7 +37,7 @@ pub(crate) enum SchedulerEvent<S> {
     /// The cache has answered.
     Leased { key: SegmentKey, reply: LeaseReply<S> },
     /// The cache wants a state.
-    Want { prefix: Prefix, lane: Lane, is_registration: bool },
+    Want { prefix: Prefix, tenant: TenantId, lane: Lane, is_registration: bool },
     /// It does not any more.
     Unwant { key: SegmentKey },
     /// The engine is done with a step.
@@ -47,13 +48,27 @@ pub(crate) enum SchedulerEvent<S> {
     Drain,
 }
 
+/// A decision that was admitted.
+#[derive(Debug, Clone)]
+pub(crate) struct Opening {
+    pub(crate) decision: DecisionId,
+    pub(crate) tenant: TenantId,
+    pub(crate) prefix: Prefix,
+    /// Tokens of the prefix that were not resident at admission.
+    pub(crate) missing: u32,
+    pub(crate) lane: Lane,
+    /// Reads for which lower lanes have to make room.
+    pub(crate) displaces: usize,
+    pub(crate) deadline: Option<Instant>,
+}
+
 /// What the scheduler actor is to do, in order.
 #[derive(Debug)]
 pub(crate) enum SchedulerEffect<S> {
     /// Ask the cache to lease a path to the state `key`.
     Lease { key: SegmentKey, path: Vec<PathSegment>, may_overflow: bool },
-    /// Give a lease back.
-    Release { path: Vec<SegmentKey> },
+    /// Give a lease back, and say how many decisions it served.
+    Release { path: Vec<SegmentKey>, served: Served },
     /// Hand a computed chunk to the cache.
     Commit(Computed<S>),
     /// Give the engine its next step.
@@ -75,7 +90,8 @@ pub(crate) enum SchedulerEffect<S> {
 pub(crate) struct Decision {
     pub(crate) prefix_tokens: u32,
     pub(crate) key: SegmentKey,
-    lane: Lane,
+    tenant: TenantId,
+    pub(super) lane: Lane,
     deadline: Option<Instant>,
     /// When its first reads came.
     since: Option<Instant>,
@@ -90,18 +106,25 @@ pub(crate) struct SchedulerCore<S> {
     pub(super) decisions: BTreeMap<DecisionId, Decision>,
     pub(super) deadlines: BTreeSet<(Instant, DecisionId)>,
     pub(super) running: Option<Running>,
+    pub(super) untouched: Untouched,
     /// Leases that were asked for and not answered.
     asked: usize,
     generation: u64,
     /// Chunk tokens that reads are charged for.
     pub(super) charges: BTreeMap<ReadId, u32>,
     limits: StepLimits,
+    /// Most reads that wait.
+    pub(super) reads_max: usize,
+    pub(super) order: OrderConfig,
+    /// Whether the oldest group came out of turn in the last step.
+    led: bool,
     /// Whether the engine holds what it computed; if not, each row computes its whole prompt.
     pub(super) keeps_segments: bool,
     pub(super) epoch: Epoch,
     pub(super) next_step: u64,
     pub(super) totals: Totals,
     pub(super) pace: Pace,
+    pub(super) shares: Shares,
     pub(super) failures: Failures,
     pub(super) dead: Option<String>,
     pub(super) drain: Option<Drain>,
@@ -121,20 +144,25 @@ impl<S: Segment> SchedulerCore<S> {
             look_ahead: config.look_ahead,
         };
         Self {
-            queue: Queue::default(),
+            queue: Queue::new(config.order.quantum_tokens, config.order.ranking),
             segments: Segments::new(),
             decisions: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             running: None,
+            untouched: Untouched::default(),
             asked: 0,
             generation: 0,
             charges: BTreeMap::new(),
             limits,
+            reads_max: config.reads_max,
+            order: config.order.clone(),
+            led: false,
             keeps_segments: caps.keeps_segments,
             epoch,
             next_step: 0,
             totals: Totals::default(),
             pace: Pace::default(),
+            shares: Shares::default(),
             failures: Failures::new(config.failures_max, config.failure_window),
             dead: None,
             drain: None,
@@ -148,17 +176,15 @@ impl<S: Segment> SchedulerCore<S> {
     /// Takes in an event and says what follows from it.
     pub(crate) fn on(&mut self, event: SchedulerEvent<S>, now: Instant) -> Vec<SchedulerEffect<S>> {
         match event {
-            SchedulerEvent::Open { decision, prefix, lane, deadline } => {
-                self.open(decision, &prefix, lane, deadline);
-            }
+            SchedulerEvent::Open(opening) => self.open(opening),
             SchedulerEvent::Submit { decision, first, reads, at } => {
                 self.submit(decision, first, reads, at);
             }
             SchedulerEvent::Withdraw { decision } => self.cancel(decision),
             SchedulerEvent::Close { decision } => self.close(decision),
             SchedulerEvent::Leased { key, reply } => self.leased(key, reply, now),
-            SchedulerEvent::Want { prefix, lane, is_registration } => {
-                self.want(&prefix, lane, is_registration);
+            SchedulerEvent::Want { prefix, tenant, lane, is_registration } => {
+                self.want(&prefix, tenant, lane, is_registration);
             }
             SchedulerEvent::Unwant { key } => self.unwant(key),
             SchedulerEvent::Done { step, epoch, result } => self.done(step, epoch, result, now),
@@ -170,20 +196,18 @@ impl<S: Segment> SchedulerCore<S> {
         std::mem::take(&mut self.effects)
     }
 
-    fn open(
-        &mut self,
-        decision: DecisionId,
-        prefix: &Prefix,
-        lane: Lane,
-        deadline: Option<Instant>,
-    ) {
+    fn open(&mut self, opening: Opening) {
+        let Opening { decision, tenant, prefix, missing, lane, displaces, deadline } = opening;
+        self.make_room(lane, displaces);
         let key = prefix.state.key;
-        self.queue.group_or_new(path_of(prefix), key).decisions.insert(decision);
+        let group = self.queue.group_or_new(path_of(&prefix), key, missing);
+        group.decisions.insert(decision);
         if let Some(deadline) = deadline {
             self.deadlines.insert((deadline, decision));
         }
         let prefix_tokens = prefix.tokens();
-        let entry = Decision { prefix_tokens, key, lane, deadline, since: None, is_expired: false };
+        let (since, is_expired) = (None, false);
+        let entry = Decision { prefix_tokens, key, tenant, lane, deadline, since, is_expired };
         self.decisions.insert(decision, entry);
     }
 
@@ -191,21 +215,27 @@ impl<S: Segment> SchedulerCore<S> {
         let behind_registration =
             self.running.as_ref().is_some_and(|running| running.is_registration);
         let refusal = self.refusal(decision, at);
-        let key_and_lane = self.decisions.get_mut(&decision).map(|entry| {
+        let known = self.decisions.get_mut(&decision).map(|entry| {
             entry.since.get_or_insert(at);
-            (entry.key, entry.lane)
+            (entry.key, entry.lane, entry.tenant.clone())
         });
         for (index, spec) in (first..).zip(reads) {
             let read = ReadId { decision, index };
             self.totals.admitted += 1;
-            if let (None, Some((key, lane))) = (&refusal, key_and_lane) {
-                let place = self.queue.next_place(lane);
-                let started = self.is_computing(key).then_some(at);
-                let (admitted, ready) = (at, None);
-                let asker = Asker { read, place, admitted, started, ready, behind_registration };
-                self.queue.push(key, spec, asker);
+            if let (None, Some((key, lane, tenant))) = (&refusal, &known) {
+                let asker = Asker {
+                    read,
+                    tenant: tenant.clone(),
+                    place: self.queue.next_place(*lane),
+                    admitted: at,
+                    started: self.is_computing(*key).then_some(at),
+                    ready: None,
+                    behind_registration,
+                };
+                self.queue.push(*key, spec, asker);
+                self.untouched.submitted(*lane, decision);
             } else {
-                let lane = key_and_lane.map_or(Lane::Normal, |(_, lane)| lane);
+                let lane = known.as_ref().map_or(Lane::Normal, |(_, lane, _)| *lane);
                 self.end(read, lane, Err(refusal.clone().unwrap_or(ReadError::Unavailable)));
             }
         }
@@ -224,7 +254,8 @@ impl<S: Segment> SchedulerCore<S> {
             None => Some(ReadError::Unavailable),
             Some(entry) if entry.is_expired => {
                 let since = entry.since.unwrap_or(at);
-                Some(ReadError::Expired { waited: at.saturating_duration_since(since) })
+                let waited = at.saturating_duration_since(since);
+                Some(ReadError::Expired { waited, spent: None })
             }
             Some(_) => None,
         }
@@ -240,6 +271,7 @@ impl<S: Segment> SchedulerCore<S> {
     fn close(&mut self, decision: DecisionId) {
         self.cancel(decision);
         let Some(entry) = self.decisions.remove(&decision) else { return };
+        self.untouched.over(entry.lane, decision);
         if let Some(deadline) = entry.deadline {
             self.deadlines.remove(&(deadline, decision));
         }
@@ -256,21 +288,23 @@ impl<S: Segment> SchedulerCore<S> {
         self.asked -= 1;
         match reply {
             LeaseReply::Granted(parts) => {
-                group.lease = Lease::Granted;
                 self.segments.granted(&group.path, &counted, parts);
+                let missing = self.segments.remaining(&group.path);
+                self.queue.set_lease(key, Lease::Granted);
+                self.queue.set_missing(key, missing);
                 self.settle_resident(key, now, false);
             }
             LeaseReply::Deferred => {
                 self.segments.deferred(&group.path, &counted);
                 let generation = self.generation;
                 let with_overflow = group.overflow_asked;
-                group.lease = Lease::Deferred { generation, with_overflow };
+                self.queue.set_lease(key, Lease::Deferred { generation, with_overflow });
             }
         }
         self.release_if_unused(key);
     }
 
-    fn want(&mut self, prefix: &Prefix, lane: Lane, is_registration: bool) {
+    fn want(&mut self, prefix: &Prefix, tenant: TenantId, lane: Lane, is_registration: bool) {
         let key = prefix.state.key;
         if self.dead.is_some() || self.drain.is_some() {
             let error = self
@@ -281,12 +315,13 @@ impl<S: Segment> SchedulerCore<S> {
             return;
         }
         let place = self.queue.next_place(lane);
-        let group = self.queue.group_or_new(path_of(prefix), key);
+        let group = self.queue.group_or_new(path_of(prefix), key, prefix.tokens());
         let started = group.want.as_ref().is_some_and(|want| want.started);
         let place = group.want.as_ref().map_or(place, |want| (lane, want.place.1));
         let is_resident =
             group.lease == Lease::Granted && self.segments.remaining(&group.path) == 0;
-        self.queue.set_want(key, Some(QueuedWant { place, is_registration, started }));
+        let want = QueuedWant { place, tenant, is_registration, started };
+        self.queue.set_want(key, Some(want));
         if is_resident {
             self.end_want(key, Ok(()));
         }
@@ -314,15 +349,16 @@ impl<S: Segment> SchedulerCore<S> {
         }
         let Some(group) = self.queue.remove_group(key) else { return };
         if group.lease == Lease::Granted {
-            self.segments.released(&group.path);
+            let served = self.segments.released(&group.path);
             self.generation += 1;
             let path = group.path.iter().map(|segment| segment.key).collect();
-            self.effects.push(SchedulerEffect::Release { path });
+            self.effects.push(SchedulerEffect::Release { path, served });
         }
     }
 
     /// What follows from any event: expiry, the next step, the end of a drain.
     fn advance(&mut self, now: Instant) {
+        self.queue.raise(self.order.raise_after, now);
         self.expire(now);
         self.check_drain(now);
         self.plan(now);
@@ -334,21 +370,37 @@ impl<S: Segment> SchedulerCore<S> {
             return;
         }
         let is_busy = self.running.is_some();
-        let moment = Moment { generation: self.generation, is_busy };
-        let draft = form(&self.queue, &self.segments, self.limits, moment);
+        let moment = Moment { generation: self.generation, is_busy, lead: self.lead(now) };
+        let limits = self.limits.at(self.pace.tokens_per_second(), self.order.step_target);
+        let draft = form(&self.queue, &self.segments, limits, moment);
         for (key, may_overflow) in &draft.asks {
             self.ask(*key, *may_overflow);
         }
         if self.asked == 0 && !is_busy && !draft.is_empty() {
+            self.led = moment.lead != Lead::InTurn;
             self.start(draft, now);
         }
     }
 
+    /// Whether the oldest group leads the next step: when it is past the age cap, but not twice
+    /// while something urgent waits, and at every so many steps.
+    fn lead(&self, now: Instant) -> Lead {
+        let is_over = |admitted| now.saturating_duration_since(admitted) >= self.order.age_max;
+        let is_old =
+            self.queue.oldest().and_then(|(_, _, row)| row.admitted()).is_some_and(is_over);
+        if is_old && !(self.led && self.queue.has_work_in(Lane::Urgent)) {
+            return Lead::First;
+        }
+        let is_turn = self.next_step % self.order.oldest_every == self.order.oldest_every - 1;
+        if is_turn { Lead::BehindUrgent } else { Lead::InTurn }
+    }
+
     fn ask(&mut self, key: SegmentKey, may_overflow: bool) {
         let Some(group) = self.queue.group_mut(key) else { return };
-        group.lease = Lease::Asked(self.segments.asked(&group.path));
         group.overflow_asked = may_overflow;
         let path = group.path.clone();
+        let asked = self.segments.asked(&path);
+        self.queue.set_lease(key, Lease::Asked(asked));
         self.asked += 1;
         self.effects.push(SchedulerEffect::Lease { key, path, may_overflow });
     }

@@ -9,7 +9,7 @@ use crate::engine::{EngineError, Epoch, RowOutcome, Segment, StepOutcome};
 use crate::error::ReadError;
 use crate::plan::draft::DraftChunk;
 use crate::plan::path::PathSegment;
-use crate::plan::queue::{Asker, QueuedRow};
+use crate::plan::queue::{Asker, Group, Lease, QueuedRow};
 use crate::plan::residency::Computed;
 use crate::plan::running::{Running, RunningRow};
 use crate::plan::scheduler::{SchedulerCore, SchedulerEffect};
@@ -68,12 +68,18 @@ impl<S: Segment> SchedulerCore<S> {
             elapsed => elapsed,
         };
         self.pace.step(running.tokens, elapsed);
+        self.shares.step(running.tokens_by_lane(), elapsed, now);
         self.totals.computed_tokens += u64::from(self.computed(&running));
+        let mut advanced = Vec::new();
         for (chunk, segment) in running.chunks.iter().zip(outcome.chunks) {
-            self.take_chunk(chunk, segment);
+            advanced.push(chunk.key);
+            advanced.extend(self.take_chunk(chunk, segment));
         }
-        for chunk in &running.chunks {
-            for key in self.groups_on(chunk.key) {
+        for segment in advanced {
+            for key in self.groups_on(segment) {
+                let group = self.queue.group(key);
+                let missing = group.map_or(0, |group| self.segments.remaining(&group.path));
+                self.queue.set_missing(key, missing);
                 self.settle_resident(key, now, true);
             }
         }
@@ -95,24 +101,35 @@ impl<S: Segment> SchedulerCore<S> {
         running.rows.iter().map(prompt).sum()
     }
 
-    fn take_chunk(&mut self, chunk: &DraftChunk, segment: S) {
+    /// Takes in a chunk; returns the other segments that have its blocks in common.
+    fn take_chunk(&mut self, chunk: &DraftChunk, segment: S) -> Vec<SegmentKey> {
         match chunk.charged {
             _ if !self.keeps_segments => {}
             Some(read) => *self.charges.entry(read).or_insert(0) += chunk.tokens,
             None => self.totals.want_tokens += u64::from(chunk.tokens),
         }
-        if let Some(held) = self.segments.get_mut(chunk.key) {
-            held.parts.push(segment.clone());
-            held.done += chunk.tokens;
-            held.attempts = 0;
-        }
-        let computed = Computed { key: chunk.key, from: chunk.from, segment };
+        let sharers = self.segments.computed(chunk.key, segment.clone());
+        self.commit((chunk.key, chunk.from), segment, false);
+        self.commit_adopted();
+        sharers
+    }
+
+    fn commit(&mut self, (key, from): (SegmentKey, u32), segment: S, is_adopted: bool) {
+        let computed = Computed { key, from, segment, is_adopted, epoch: self.epoch };
         self.effects.push(SchedulerEffect::Commit(computed));
+    }
+
+    /// Tells the cache what segments have taken over from each other.
+    fn commit_adopted(&mut self) {
+        for adopted in self.segments.take_adopted() {
+            self.commit((adopted.key, adopted.from), adopted.segment, true);
+        }
     }
 
     /// If the state of a group is resident: ends its want and, when it was computed just now, notes
     /// that its reads are ready.
     pub(super) fn settle_resident(&mut self, key: SegmentKey, now: Instant, was_computed: bool) {
+        self.commit_adopted();
         let Some(group) = self.queue.group_mut(key) else { return };
         if self.segments.remaining(&group.path) > 0 {
             return;
@@ -126,10 +143,13 @@ impl<S: Segment> SchedulerCore<S> {
         self.end_want(key, Ok(()));
     }
 
-    fn groups_on(&self, segment: SegmentKey) -> Vec<SegmentKey> {
-        let groups = self.queue.groups();
-        let on = groups.filter(|(_, group)| group.path.iter().any(|part| part.key == segment));
-        on.map(|(key, _)| key).collect()
+    /// Leased groups whose path has `segment`: one for a state, any number for a head.
+    pub(super) fn groups_on(&self, segment: SegmentKey) -> Vec<SegmentKey> {
+        if self.queue.group(segment).is_some_and(|group| group.lease == Lease::Granted) {
+            return vec![segment];
+        }
+        let on = |group: &Group| group.path.iter().any(|part| part.key == segment);
+        self.queue.leased().filter(|(_, group)| on(group)).map(|(key, _)| key).collect()
     }
 
     fn settle_row(
@@ -162,6 +182,9 @@ impl<S: Segment> SchedulerCore<S> {
             let charged = self.charges.remove(&asker.read).unwrap_or(0);
             let prefix = self.decisions.get(&asker.read.decision);
             let prompt = prefix.map_or(0, |decision| decision.prefix_tokens) + suffix;
+            if let Some(held) = prefix.and_then(|decision| self.segments.get_mut(decision.key)) {
+                held.note_served(asker.read.decision, asker.place.0);
+            }
             let computed_tokens = match (self.keeps_segments, rank) {
                 (true, 0) => charged + suffix,
                 (true, _) => charged,

@@ -72,8 +72,12 @@ async fn an_expired_read_says_how_long_it_waited() {
     late.deadline = Some(Instant::now() + Duration::from_millis(300));
     let mut decision = handle.open(late).unwrap();
     let outcome = decision.read(vec![spec(1, 20)]).await.unwrap().remove(0);
-    let Err(ReadError::Expired { waited }) = outcome else { panic!("{outcome:?}") };
-    assert!(waited >= Duration::from_millis(300) && waited <= Duration::from_millis(700));
+    let Err(ReadError::Expired { waited, spent: Some(spent) }) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(waited, Duration::from_millis(300));
+    assert_eq!(spent.queue + spent.state + spent.engine, waited);
+    assert!(spent.queue > Duration::ZERO, "{spent:?}");
     let again = decision.read(vec![spec(2, 20)]).await.unwrap().remove(0);
     assert!(matches!(again, Err(ReadError::Expired { .. })));
     assert_eq!(first.await.unwrap().computed_tokens, 3_040);

@@ -1,8 +1,9 @@
 //! What stays resident, for whom and for how long.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use actors::{Lane, Register};
+use actors::{Lane, ReadError, Register, RejectReason};
 use tokio::time::sleep;
 
 use crate::fake::{expected, meta, prefix, spec};
@@ -33,7 +34,43 @@ async fn a_caller_that_goes_away_registers_nothing() {
     settle().await;
     assert_eq!(handle.snapshot().registration.submitted, 0);
     let residency = handle.snapshot().residency;
-    assert_eq!((residency.segments, residency.leased), (1, 0), "only the head stays");
+    assert_eq!((residency.pinned, residency.leased), (0, 0), "what it read may be evicted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_comes_back_goes_on_where_it_left() {
+    for (when, left) in [(Register::After, 2_000), (Register::Off, 0)] {
+        let (handle, engine) = started(|config| config.registration.when = when).await;
+        let prefix = prefix(1, 1, 3_000);
+        let first = spawn_one(&handle, prefix.clone(), spec(1, 20));
+        sleep(Duration::from_millis(1_600)).await;
+        first.abort();
+        settle().await;
+        sleep(Duration::from_millis(400)).await;
+        let before = engine.tokens.load(Ordering::SeqCst);
+        assert!(before > 2_000, "{before}");
+        let second = decide_one(&handle, &prefix, spec(1, 20)).await;
+        assert_eq!(second.row, expected(&prefix, &spec(1, 20)));
+        assert!(second.cached_tokens > left && second.cached_tokens < 3_000, "{second:?}");
+        assert_eq!(handle.snapshot().residency.duplicate_tokens, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_can_never_be_held_is_refused_with_both_sizes() {
+    let (handle, _) = started(|config| {
+        config.cache.kv_bytes = 1_000;
+        config.cache.overflow_bytes_max = 500;
+    })
+    .await;
+    // Three quarters of the budget are never pinned; 64 bytes are the head's.
+    let fits = prefix(1, 1, 600);
+    decide_one(&handle, &fits, spec(1, 20)).await;
+    let refused = handle.open(meta(&prefix(1, 2, 700), Lane::Normal, 1)).unwrap_err();
+    let reason = RejectReason::Oversize { bytes: 64 + 768, bytes_max: 750 };
+    assert_eq!(refused, ReadError::Rejected(reason));
+    let refused = handle.prewarm(prewarm(&prefix(1, 2, 700), true)).await.unwrap_err();
+    assert!(refused.to_string().contains("832 bytes of keys and values, at most 750"), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]

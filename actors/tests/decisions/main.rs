@@ -17,4 +17,6 @@ mod reading;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]
+mod sharing;
+#[cfg(test)]
 mod support;

@@ -3,7 +3,7 @@
 //! `UPDATE=1 cargo test -p actors --test decisions scenario` writes the steps anew.
 //!
 //! Commands: `config NAME VALUE`; `at TIME submit NAME state=NAME:TOKENS suffix=TOKENS[xREADS]
-//! [lane=LANE] [cancel=TIME] [drop]`; `at TIME prewarm state=NAME:TOKENS [lane=LANE]`.
+//! [lane=LANE] [tenant=NAME] [cancel=TIME] [drop]`; `at TIME prewarm state=NAME:TOKENS [lane=LANE]`.
 //! A step is printed as `TIME chunks STATE[from..to] rows NAME.. tokens`.
 
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use actors::{
-    Config, DecisionId, Handle, Lane, Prefix, PrewarmSpec, ReadSpec, Register, SegmentKey,
-    StepLogEntry, TenantId, start,
+    Config, DecisionId, DecisionMeta, Handle, Lane, Prefix, PrewarmSpec, ReadError, ReadSpec,
+    Register, SegmentKey, StepLogEntry, TenantId, start,
 };
 use tokio::time::{sleep, timeout};
 
@@ -74,6 +74,12 @@ fn configure(config: &mut Config, name: &str, value: &str) {
         "kv_bytes" => config.cache.kv_bytes = value.parse().unwrap(),
         "step_tokens" => config.scheduler.step_tokens_max = value.parse().unwrap(),
         "rows" => config.scheduler.rows_max = value.parse().unwrap(),
+        "reads" => config.scheduler.reads_max = value.parse().unwrap(),
+        "wait_normal" => config.scheduler.wait_normal = millis(value),
+        "raise_after" => config.scheduler.order.raise_after = millis(value),
+        "age_max" => config.scheduler.order.age_max = millis(value),
+        "oldest_every" => config.scheduler.order.oldest_every = value.parse().unwrap(),
+        "quantum" => config.scheduler.order.quantum_tokens = value.parse().unwrap(),
         "register" if value == "off" => config.registration.when = Register::Off,
         "register" => config.registration.when = Register::After,
         _ => panic!("no setting {name}"),
@@ -84,6 +90,7 @@ fn configure(config: &mut Config, name: &str, value: &str) {
 struct Submit {
     at: Duration,
     name: String,
+    tenant: TenantId,
     prefix: Prefix,
     lane: Lane,
     reads: Vec<ReadSpec>,
@@ -93,14 +100,23 @@ struct Submit {
 
 async fn submit(handle: Handle, what: Submit, names: Arc<Names>) -> String {
     sleep(what.at).await;
-    let mut decision = handle.open(meta(&what.prefix, what.lane, what.reads.len())).unwrap();
+    let tenant = what.tenant;
+    let meta = DecisionMeta { tenant, ..meta(&what.prefix, what.lane, what.reads.len()) };
+    let mut decision = match handle.open(meta) {
+        Ok(decision) => decision,
+        Err(refused) => return format!("{} {refused}", what.name),
+    };
     names.decisions.lock().unwrap().insert(decision.id(), what.name.clone());
     let patience = what.cancel.map_or(Duration::MAX, |cancel| cancel.saturating_sub(what.at));
     let read = timeout(patience, decision.read(what.reads.clone())).await;
     let Ok(outcomes) = read else {
         return format!("{} cancelled", what.name);
     };
-    let outcomes: Vec<_> = outcomes.unwrap().into_iter().map(Result::unwrap).collect();
+    let outcomes: Result<Vec<_>, ReadError> = outcomes.unwrap().into_iter().collect();
+    let outcomes = match outcomes {
+        Ok(outcomes) => outcomes,
+        Err(error) => return format!("{} {error}", what.name),
+    };
     for (outcome, spec) in outcomes.iter().zip(&what.reads) {
         assert_eq!(outcome.row, expected(&what.prefix, spec));
     }
@@ -152,6 +168,7 @@ async fn play(text: &str) -> String {
             ["at", _, "submit", name, ..] => submits.push(Submit {
                 at: line.at(),
                 name: name.to_owned(),
+                tenant: TenantId(line.value("tenant").unwrap_or("t").into()),
                 prefix: line.prefix(&mut names),
                 lane: line.lane(),
                 reads: line.reads(line.value("seed").map_or(seed, |seed| seed.parse().unwrap())),

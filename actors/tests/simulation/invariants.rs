@@ -12,7 +12,7 @@ use crate::workload::Plan;
 use crate::world::Seen;
 
 /// Bytes of the longest path that the workload draws, in whole pages.
-const PATH_BYTES_MAX: u64 = 64 + 64 * 15;
+const PATH_BYTES_MAX: u64 = 64 + 64 * 17;
 
 /// Looks at the published state again and again.
 pub(crate) async fn watch(handle: Handle, kv_bytes: u64) {

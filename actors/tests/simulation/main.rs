@@ -2,8 +2,8 @@
 //! actors. Method: the four real actors over a fake engine in virtual time, everything drawn from
 //! one seed; the same seed gives the same run.
 //!
-//! `SEED=17 cargo test -p actors --test simulation` replays one seed, `SEEDS=1000` runs more than
-//! the default.
+//! `SEED=17 cargo test -p actors --test simulation` replays one seed, `SEEDS=1000` runs another
+//! number than the default of 1,000.
 
 #[cfg(test)]
 #[path = "../support/fake.rs"]
@@ -26,7 +26,7 @@ mod tests {
     /// waited on.
     const KEPT: &[u64] = &[5, 41, 279];
     /// Fresh seeds of an ordinary run.
-    const SEEDS: u64 = 100;
+    const SEEDS: u64 = 1_000;
 
     #[expect(clippy::disallowed_methods, reason = "a seed is replayed from the command line")]
     fn number(name: &str) -> Option<u64> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use actors::{Config, Lane, Prefix, ReadSpec, Register};
 
-use crate::fake::{NAN, POISON, faulty, prefix, spec};
+use crate::fake::{NAN, POISON, faulty, prefix, prefix_of, spec};
 
 /// A small generator of random numbers (splitmix64); the only source of chance.
 #[derive(Debug, Clone)]
@@ -45,6 +45,7 @@ impl Dice {
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     pub(crate) at: Duration,
+    pub(crate) tenant: u32,
     pub(crate) prefix: Prefix,
     pub(crate) lane: Lane,
     pub(crate) stages: Vec<Vec<ReadSpec>>,
@@ -70,7 +71,17 @@ pub(crate) fn draw(dice: &mut Dice) -> Plan {
     let is_calm = dice.chance(30);
     let config = draw_config(dice, is_calm);
     let count = 3 + dice.below(40);
-    let clients = (0..count).map(|_| draw_client(dice, is_calm)).collect();
+    let mut clients: Vec<_> = (0..count).map(|_| draw_client(dice, is_calm)).collect();
+    if dice.chance(25) {
+        // One tenant asks for most.
+        let hog = (0..2 * count).map(|_| Client { tenant: 0, ..draw_client(dice, is_calm) });
+        clients.extend(hog);
+    }
+    // Drawn apart, so that all else of a seed stays what it was.
+    let mut other = Dice::new(dice.clone().next());
+    for client in &mut clients {
+        client.prefix = draw_related(&mut other, client.prefix.clone());
+    }
     let drains = !is_calm && dice.chance(30);
     let drain_at = drains.then(|| dice.millis(6_000));
     Plan { config, clients, drain_at, is_calm }
@@ -86,12 +97,35 @@ fn draw_config(dice: &mut Dice, is_calm: bool) -> Config {
     config.scheduler.rows_max = dice.one_of(&[1, 7, 64]);
     config.scheduler.look_ahead = dice.one_of(&[1, 8]);
     config.scheduler.drain_timeout = dice.millis(4_000);
-    if !is_calm && dice.chance(30) {
+    let order = &mut config.scheduler.order;
+    order.step_target = dice.one_of(&[Duration::from_millis(20), Duration::from_millis(200)]);
+    order.raise_after = dice.one_of(&[Duration::ZERO, Duration::from_millis(500)]);
+    order.age_max = dice.one_of(&[Duration::from_millis(100), Duration::from_secs(2)]);
+    order.oldest_every = dice.one_of(&[2, 8]);
+    order.quantum_tokens = dice.one_of(&[1, 200, 1_000]);
+    if is_calm {
+        config.scheduler.wait_urgent = Duration::MAX;
+        config.scheduler.wait_normal = Duration::MAX;
+        config.scheduler.wait_batch = Duration::MAX;
+    } else if dice.chance(30) {
         config.scheduler.reads_max = 20;
+        config.scheduler.tenant_reads_max = dice.one_of(&[5, 15, 1_000]);
     }
     config.registration.when = dice.one_of(&[Register::After, Register::Off]);
     config.registration.pending_max = dice.one_of(&[1, 256]);
     config
+}
+
+/// The state itself, or one that has grown out of it, diverges from it, or is a part of it.
+fn draw_related(dice: &mut Dice, prefix: Prefix) -> Prefix {
+    let (tenant, state) = (dice.below(2), dice.below(8));
+    let all = state * state * 17;
+    match dice.below(6) {
+        0 => prefix_of(tenant, &[(state, all), (90, 1 + dice.below(200))]),
+        1 => prefix_of(tenant, &[(state, all), (90, 60), (91 + dice.below(2), 70)]),
+        2 => prefix_of(tenant, &[(state, 1 + dice.below(all + 1)), (93, dice.below(90))]),
+        _ => prefix,
+    }
 }
 
 fn draw_client(dice: &mut Dice, is_calm: bool) -> Client {
@@ -100,6 +134,7 @@ fn draw_client(dice: &mut Dice, is_calm: bool) -> Client {
     let stages = 1 + dice.below(2);
     Client {
         at: dice.millis(5_000),
+        tenant,
         prefix: prefix(tenant, state, state * state * 17),
         lane: dice.one_of(&Lane::ALL),
         stages: (0..stages).map(|_| draw_stage(dice, is_calm)).collect(),

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::{
-    DecisionMeta, Handle, PrewarmSpec, ReadError, ReadOutcome, StepLogEntry, TenantId, start,
+    DecisionMeta, Handle, PrewarmSpec, ReadError, ReadOutcome, RejectReason, StepLogEntry,
+    TenantId, start,
 };
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -102,7 +103,7 @@ async fn behave(handle: Handle, client: Client) -> Vec<Seen> {
 
 async fn prewarm(handle: &Handle, client: &Client) -> Seen {
     let spec = PrewarmSpec {
-        tenant: TenantId(Arc::from("t")),
+        tenant: tenant_of(client),
         prefix: client.prefix.clone(),
         lane: client.lane,
         ttl: None,
@@ -118,7 +119,9 @@ async fn prewarm(handle: &Handle, client: &Client) -> Seen {
 async fn decide(handle: &Handle, client: &Client, seen: &mut Vec<Seen>) {
     let reads = client.stages[0].len();
     let deadline = client.deadline.map(|deadline| Instant::now() + deadline);
-    let meta = DecisionMeta { deadline, ..meta(&client.prefix, client.lane, reads) };
+    let (tenant, deadline_is_asked) = (tenant_of(client), client.waits);
+    let meta = meta(&client.prefix, client.lane, reads);
+    let meta = DecisionMeta { tenant, deadline, deadline_is_asked, ..meta };
     let mut decision = match handle.open(meta) {
         Ok(decision) => decision,
         Err(error) => return seen.push(Seen::Refused(error)),
@@ -137,10 +140,19 @@ async fn decide(handle: &Handle, client: &Client, seen: &mut Vec<Seen>) {
                 assert_eq!(outcome.row, expected(&client.prefix, spec), "a mixed-up answer");
             }
         }
+        let is_displaced = |outcome: &Result<_, ReadError>| {
+            matches!(outcome, Err(ReadError::Rejected(RejectReason::Displaced { .. })))
+        };
+        let displaced = outcomes.iter().filter(|outcome| is_displaced(outcome)).count();
+        assert!(displaced == 0 || displaced == outcomes.len(), "displaced in part");
         seen.push(Seen::Read(outcomes));
         sleep_until(Instant::now() + client.pause).await;
     }
     if client.responds {
         decision.responded();
     }
+}
+
+fn tenant_of(client: &Client) -> TenantId {
+    TenantId(client.tenant.to_string().into())
 }

@@ -2,6 +2,7 @@
 //! each answer is a hash of the whole prompt, so that a mixed-up row is a wrong answer.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -88,6 +89,15 @@ impl Segment for FakeSegment {
 
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    fn slice(&self, tokens: Range<u32>) -> Self {
+        let start = self.start + tokens.start;
+        let pages = (self.start + tokens.end).div_ceil(64) - start / 64;
+        let all_pages = (self.start + self.tokens()).div_ceil(64) - self.start / 64;
+        let bytes = self.bytes / u64::from(all_pages) * u64::from(pages);
+        let tokens = self.tokens[tokens.start as usize..tokens.end as usize].into();
+        Self { tokens, start, bytes }
     }
 }
 
@@ -198,15 +208,19 @@ pub(crate) fn tokens(name: u32, count: u32) -> Arc<[u32]> {
     (0..count).map(|index| name * 4_099 + index % 997).collect()
 }
 
-/// A prefix with a head of 20 tokens and a state of `count`.
+/// A prefix with a head of 20 tokens and a state of `count`; one of the same name and more tokens has
+/// grown out of it.
 pub(crate) fn prefix(tenant: u32, name: u32, count: u32) -> Prefix {
-    let (head, state) = (tokens(7, 20), tokens(name, count));
-    let head_key = SegmentKey::root(b"fake").child(b"", &head);
-    let key = head_key.child(&tenant.to_le_bytes(), &state);
-    Prefix {
-        head: SegmentSpec { key: head_key, tokens: head },
-        state: SegmentSpec { key, tokens: state },
-    }
+    prefix_of(tenant, &[(name, count)])
+}
+
+/// A prefix with a head of 20 tokens, and a state that is a row of runs: each a name and a number of
+/// tokens.
+pub(crate) fn prefix_of(tenant: u32, runs: &[(u32, u32)]) -> Prefix {
+    let head = SegmentSpec::head(SegmentKey::root(b"fake"), tokens(7, 20));
+    let run = |(name, count): &(u32, u32)| tokens(*name, *count).to_vec();
+    let state = runs.iter().flat_map(run).collect();
+    Prefix { state: SegmentSpec::state(&head, &tenant.to_le_bytes(), state), head }
 }
 
 /// A read with a suffix of `count` tokens that depends on `name`.
@@ -226,6 +240,7 @@ pub(crate) fn meta(prefix: &Prefix, lane: Lane, reads: usize) -> DecisionMeta {
         tenant: TenantId(Arc::from("t")),
         lane,
         deadline: None,
+        deadline_is_asked: false,
         prefix: prefix.clone(),
         first_reads: reads,
         first_tokens: 20 * reads as u64,

@@ -149,6 +149,13 @@ fn the_help_promises_the_defaults_that_hold() {
         ("step-tokens", scheduler.step_tokens.to_string()),
         ("rows-max", scheduler.rows_max.to_string()),
         ("reads-max", scheduler.reads_max.to_string()),
+        ("tenant-reads-max", scheduler.tenant_reads_max.to_string()),
+        ("wait-urgent", format!("{:?}", scheduler.wait_urgent)),
+        ("wait-normal", format!("{:?}", scheduler.wait_normal)),
+        ("wait-batch", format!("{:?}", scheduler.wait_batch)),
+        ("step-target", format!("{:?}", scheduler.step_target)),
+        ("raise-after", format!("{:?}", scheduler.raise_after)),
+        ("age-max", format!("{:?}", scheduler.age_max)),
         ("fake-step-ms", EngineConfig::default().fake.step_ms.to_string()),
         ("fake-token-us", EngineConfig::default().fake.token_us.to_string()),
     ];

@@ -1,113 +1,128 @@
-//! Room in the ledger: victims, what stays after its last lease, what leaves.
-
-use std::collections::BTreeMap;
-use std::time::Instant;
+//! Room in the ledger: what may be evicted, in which order, and what moves into the budget.
 
 use crate::engine::Segment;
-use crate::plan::residency::{Change, DropReason, Entry, Residency};
+use crate::plan::path::PathSegment;
+use crate::plan::residency::block::Block;
+use crate::plan::residency::queues::{Class, Place};
+use crate::plan::residency::{DropReason, Residency};
 use crate::read::SegmentKey;
 
+/// Position at which attention makes a token twice as dear as one at position 0: it takes
+/// `4 * layers * heads * head_dim` operations a position, all else about twice the weights. 17,000
+/// for a model of 1.5 billion weights, 4,000 for one of 135 million; this is between them.
+const ATTENTION_PARITY_TOKENS: u32 = 8_192;
+
 impl<S: Segment> Residency<S> {
+    /// Whether `bytes` more would fit if all were evicted that may be, but `spared` and what lies
+    /// before it.
+    pub(super) fn could_fit(&self, bytes: u64, spared: Option<SegmentKey>) -> bool {
+        let held = self.bytes.used + self.bytes.reserved;
+        let excess = (held + bytes).saturating_sub(self.budget);
+        if excess == 0 {
+            return true;
+        }
+        let blocks = self.up_from(spared).map_while(|key| self.blocks.get(&key));
+        let spared: u64 = blocks.take_while(|block| block.locks == 0).map(|b| b.bytes).sum();
+        excess <= self.bytes.used - self.bytes.locked - spared
+    }
+
     /// Evicts until `bytes` more fit; evicts nothing if that cannot be reached.
-    pub(super) fn make_room(&mut self, bytes: u64, now: Instant) -> bool {
-        let held = self.used + self.reserved;
-        let Some(excess) = (held + bytes).checked_sub(self.budget).filter(|excess| *excess > 0)
-        else {
-            return true;
-        };
-        let Some(victims) = self.victims(excess, now) else { return false };
-        for key in victims {
-            self.remove(key, DropReason::Room);
-        }
-        true
-    }
-
-    /// The least recently used entries which together free `bytes`, children before parents.
-    fn victims(&self, bytes: u64, now: Instant) -> Option<Vec<SegmentKey>> {
-        let (mut victims, mut freed) = (Vec::new(), 0);
-        let mut orphaned: BTreeMap<SegmentKey, u32> = BTreeMap::new();
-        for (_, key) in &self.idle {
-            if freed >= bytes {
-                break;
-            }
-            let Some(entry) = self.entries.get(key).filter(|entry| !entry.overflow) else {
-                continue;
-            };
-            let gone = orphaned.get(key).copied().unwrap_or(0);
-            let childless = entry.children == gone;
-            if !childless || entry.pin.is_some_and(|pin| pin.until > now) {
-                continue;
-            }
-            debug_assert!(gone > 0 || entry.is_victim(now));
-            freed += entry.bytes();
-            victims.push(*key);
-            if let Some(parent) = entry.parent {
-                *orphaned.entry(parent).or_insert(0) += 1;
-            }
-        }
-        (freed >= bytes).then_some(victims)
-    }
-
-    /// Decides over an entry whose last lease has ended.
-    pub(super) fn settle(&mut self, key: SegmentKey, now: Instant) {
-        let Some(entry) = self.entries.get(&key) else { return };
-        let wanted = entry.kept || entry.is_head || entry.pin.is_some();
-        let wanted = wanted && self.caps.keeps_segments;
-        let overflow = entry.overflow;
-        if !entry.is_complete() || !wanted {
-            let reason = if overflow { DropReason::Overflow } else { DropReason::Released };
-            self.remove_with_children(key, reason);
-        } else if overflow && !self.adopt(key, now) {
-            self.remove_with_children(key, DropReason::Overflow);
-        }
-    }
-
-    /// Moves an entry that ran beyond the budget into it, if there is room.
-    pub(super) fn adopt(&mut self, key: SegmentKey, now: Instant) -> bool {
-        let Some(entry) = self.entries.get(&key) else { return false };
-        if !entry.overflow {
-            return true;
-        }
-        let bytes = entry.bytes();
-        if !self.make_room(bytes, now) {
+    pub(super) fn make_room(&mut self, bytes: u64) -> bool {
+        if !self.could_fit(bytes, None) {
             return false;
         }
-        if let Some(entry) = self.entries.get_mut(&key) {
-            entry.overflow = false;
-            self.overflow -= bytes;
-            self.used += entry.used;
-            self.reserved += entry.reserved;
+        while self.bytes.used + self.bytes.reserved + bytes > self.budget {
+            let Some(victim) = self.victim() else { return false };
+            self.remove(victim, DropReason::Room);
         }
         true
     }
 
-    fn remove_with_children(&mut self, key: SegmentKey, reason: DropReason) {
-        let is_child = |entry: &Entry<S>| entry.parent == Some(key);
-        let children: Vec<_> =
-            self.entries.iter().filter(|(_, entry)| is_child(entry)).map(|(key, _)| *key).collect();
-        for child in children {
-            self.remove(child, reason);
+    /// The block to evict next: among the oldest, the one whose loss costs least for its bytes.
+    ///
+    /// What is older than the victim is passed over, which counts against it, so that nothing stays
+    /// for its cost alone.
+    fn victim(&mut self) -> Option<SegmentKey> {
+        let candidates = self.queues.candidates();
+        let worth = |key: &SegmentKey| self.blocks.get(key).map_or(0.0, worth_of);
+        let ranked = candidates.iter().enumerate();
+        let least = ranked.min_by(|(_, one), (_, other)| worth(one).total_cmp(&worth(other)));
+        let (rank, victim) = least?;
+        for key in &candidates[..rank] {
+            if let Some(block) = self.blocks.get_mut(key) {
+                block.passed += 1;
+            }
         }
-        self.remove(key, reason);
+        Some(*victim)
     }
 
-    fn remove(&mut self, key: SegmentKey, reason: DropReason) {
-        let Some(entry) = self.entries.remove(&key) else { return };
-        assert!(entry.leases == 0, "{key:?} is dropped while it is leased");
-        self.idle.remove(&(entry.last_use, key));
-        if entry.overflow {
-            self.overflow -= entry.bytes();
-        } else {
-            self.used -= entry.used;
-            self.reserved -= entry.reserved;
+    /// Moves the oldest protected blocks into probation until the rest is within its share.
+    pub(super) fn rebalance(&mut self) {
+        let protected_max = self.config.protected_bytes();
+        while self.bytes.protected > protected_max {
+            let Some(key) = self.queues.pop_protected() else { return };
+            if let Some(block) = self.blocks.get_mut(&key) {
+                block.class = Class::Probation;
+                self.bytes.protected -= block.bytes;
+            }
+            self.queues.push(key, Class::Probation, Place::Newest);
         }
-        if entry.pin.is_some() {
-            self.pinned -= entry.used;
-        }
-        if let Some(parent) = entry.parent.and_then(|parent| self.entries.get_mut(&parent)) {
-            parent.children -= 1;
-        }
-        self.evictions += u64::from(reason == DropReason::Room);
-        self.changes.push(Change::Dropped(key, reason));
     }
+
+    /// Moves a block that ran beyond the budget into it, if there is room; nothing locks it.
+    pub(super) fn adopt(&mut self, key: SegmentKey) -> bool {
+        let bytes = self.blocks.get(&key).map_or(0, |block| block.bytes);
+        if !self.make_room(bytes) {
+            return false;
+        }
+        if let Some(block) = self.blocks.get_mut(&key) {
+            block.overflow = false;
+            self.bytes.overflow -= bytes;
+            self.bytes.used += bytes;
+        }
+        true
+    }
+
+    /// Moves what a complete path has beyond the budget into it, if there is room for all of it.
+    pub(super) fn move_into_budget(&mut self, path: &[PathSegment], end: SegmentKey) -> bool {
+        let beyond: Vec<_> =
+            self.up_from(Some(end)).filter(|key| self.is_beyond_budget(Some(*key))).collect();
+        let bytes: u64 = beyond.iter().map(|key| self.blocks[key].bytes).sum();
+        if !self.make_room(bytes) {
+            return false;
+        }
+        for key in beyond {
+            if let Some(block) = self.blocks.get_mut(&key) {
+                // The lease that runs beyond the budget locks it.
+                block.overflow = false;
+            }
+        }
+        self.bytes.overflow -= bytes;
+        self.bytes.used += bytes;
+        self.bytes.locked += bytes;
+        for segment in path {
+            let lease = self.leases.get_mut(&segment.key);
+            if let Some(lease) = lease.filter(|lease| lease.done == lease.segment.len()) {
+                lease.overflow = false;
+            }
+        }
+        if self.overflow_state == path.last().map(|segment| segment.key) {
+            self.overflow_state = None;
+        }
+        true
+    }
+
+    pub(super) fn is_beyond_budget(&self, key: Option<SegmentKey>) -> bool {
+        key.and_then(|key| self.blocks.get(&key)).is_some_and(|block| block.overflow)
+    }
+}
+
+/// What a byte of a block is worth: the cost of computing its tokens again, attention's share grown
+/// with their position, times its uses; less for each time that it was passed over.
+fn worth_of<S: Segment>(block: &Block<S>) -> f64 {
+    let position = f64::from(block.start + block.part.tokens() / 2);
+    let cost =
+        f64::from(block.part.tokens()) * (1.0 + position / f64::from(ATTENTION_PARITY_TOKENS));
+    let uses = f64::from(block.hits) + 1.0;
+    cost * uses / (block.bytes.max(1) as f64 * (f64::from(block.passed) + 1.0))
 }

@@ -68,12 +68,20 @@ impl<'a> Spans<'a> {
         head: usize,
         tile: &'b mut Option<PageBuffer>,
     ) -> Page<'b> {
-        let pieces = &self.pieces[self.by_first[item.first]];
-        let mut parts = pieces.iter().filter(|(span, _)| !overlap(block, span.clone()).is_empty());
-        match (parts.next(), parts.next()) {
-            (Some((_, Source::Pages(pages))), None) => pages.block(self.layer, block, head),
+        match self.pieces_in(item, block) {
+            [(_, Source::Pages(pages))] => pages.block(self.layer, block, head),
             _ => self.gather(item, block, head, tile),
         }
+    }
+
+    /// The pieces of what `item` sees that lie in `block`. A long path has many, so they are not
+    /// looked through one by one.
+    fn pieces_in(&self, item: &Item<'_>, block: usize) -> &[(Range<usize>, Source<'a>)] {
+        let pieces = &self.pieces[self.by_first[item.first]];
+        let first = pieces.partition_point(|(span, _)| span.end <= block * BLOCK_KEYS);
+        let count =
+            pieces[first..].partition_point(|(span, _)| span.start < (block + 1) * BLOCK_KEYS);
+        &pieces[first..first + count]
     }
 
     fn gather<'b>(
@@ -87,11 +95,8 @@ impl<'a> Spans<'a> {
         // A fresh one each time: its other slots must be zeros, and it is a few KiB.
         let tile = tile.insert(PageBuffer::one(shape));
         let mut pages = tile.pages_mut(shape, 0..1);
-        for (span, source) in &self.pieces[self.by_first[item.first]] {
+        for (span, source) in self.pieces_in(item, block) {
             let positions = overlap(block, span.clone());
-            if positions.is_empty() {
-                continue;
-            }
             match source {
                 Source::New => self.new.copy(item, block, head, &mut pages[0]),
                 Source::Pages(pages_of) => {

@@ -1,0 +1,257 @@
+//! A group: everything that waits on one state, row by row, counted by lane and tenant.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::config::Ranking;
+use crate::plan::fair::Rank;
+use crate::plan::path::{PathSegment, length};
+use crate::plan::{DecisionId, ReadId};
+use crate::read::{Lane, ReadSpec, SegmentKey, TenantId};
+
+/// Place of a row or a want: its lane, then its number of arrival, which is unique.
+pub(crate) type Place = (Lane, u64);
+
+/// One read that waits for a row.
+#[derive(Debug, Clone)]
+pub(crate) struct Asker {
+    pub(crate) read: ReadId,
+    pub(crate) tenant: TenantId,
+    /// The lane that was asked for, and the number of arrival.
+    pub(crate) place: Place,
+    pub(crate) admitted: Instant,
+    /// When work on it began.
+    pub(crate) started: Option<Instant>,
+    /// When its state was resident.
+    pub(crate) ready: Option<Instant>,
+    pub(crate) behind_registration: bool,
+}
+
+/// One row that waits; at least one read asks for it.
+#[derive(Debug, Clone)]
+pub(crate) struct QueuedRow {
+    pub(crate) spec: ReadSpec,
+    pub(crate) askers: Vec<Asker>,
+    /// Steps with it that failed; it runs alone once there was one.
+    pub(crate) attempts: u8,
+    /// Whether it has waited so long that it stands one lane higher than it was asked in.
+    pub(crate) raised: bool,
+}
+
+impl QueuedRow {
+    /// The best place of those who ask for it.
+    pub(crate) fn place(&self) -> Option<Place> {
+        let lane = self.askers.iter().map(|asker| asker.place.0).min()?;
+        let number = self.askers.iter().map(|asker| asker.place.1).min()?;
+        Some((if self.raised { lane.raised() } else { lane }, number))
+    }
+
+    pub(crate) fn tokens(&self) -> u32 {
+        length(&self.spec.suffix)
+    }
+
+    /// On whose account it runs: whoever asked first.
+    pub(crate) fn tenant(&self) -> Option<&TenantId> {
+        self.askers.first().map(|asker| &asker.tenant)
+    }
+
+    /// When the first of those who ask for it was admitted.
+    pub(crate) fn admitted(&self) -> Option<Instant> {
+        self.askers.iter().map(|asker| asker.admitted).min()
+    }
+}
+
+/// A state that is wanted though no read needs it.
+#[derive(Debug, Clone)]
+pub(crate) struct QueuedWant {
+    pub(crate) place: Place,
+    pub(crate) tenant: TenantId,
+    pub(crate) is_registration: bool,
+    pub(crate) started: bool,
+}
+
+/// How a group stands with the cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Lease {
+    /// It has none.
+    Absent,
+    /// It has asked; which of its segments were held when it did.
+    Asked(Vec<bool>),
+    /// It was refused in this generation of the ledger.
+    Deferred { generation: u64, with_overflow: bool },
+    /// Its path is leased.
+    Granted,
+}
+
+/// What makes two reads of one state equal.
+pub(super) type Question = (Arc<[u32]>, Arc<[u32]>, bool);
+
+/// What waits in one lane on one tenant's account.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) reads: usize,
+    pub(super) rows: usize,
+    /// Suffix tokens.
+    pub(super) tokens: u64,
+}
+
+/// Everything that waits on one state.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) path: Vec<PathSegment>,
+    pub(crate) lease: Lease,
+    /// Open decisions on the state; they hold its lease.
+    pub(crate) decisions: BTreeSet<DecisionId>,
+    pub(crate) rows: BTreeMap<Place, QueuedRow>,
+    pub(crate) want: Option<QueuedWant>,
+    /// Whether the last lease was asked for with the overflow allowance.
+    pub(crate) overflow_asked: bool,
+    /// Rows and chunks of it in the running step.
+    pub(crate) in_step: usize,
+    /// Prefix tokens that are to be computed, as far as is known.
+    pub(super) missing: u32,
+    /// Where rows are that a further equal read may join.
+    pub(super) questions: BTreeMap<Question, Place>,
+    pub(super) tally: BTreeMap<(Lane, TenantId), Tally>,
+    /// Its entries in the lanes' orders.
+    pub(super) ranks: BTreeMap<(Lane, TenantId), Rank>,
+    /// The oldest row that is not in the idle lane, as it is known to the queue.
+    pub(super) oldest: Option<u64>,
+    /// Unique tokens that it adds to each lane, as they are known to the queue.
+    pub(super) counted: [u64; 4],
+}
+
+impl Group {
+    pub(super) fn new(path: Vec<PathSegment>, missing: u32) -> Self {
+        Self {
+            path,
+            lease: Lease::Absent,
+            decisions: BTreeSet::new(),
+            rows: BTreeMap::new(),
+            want: None,
+            overflow_asked: false,
+            in_step: 0,
+            missing,
+            questions: BTreeMap::new(),
+            tally: BTreeMap::new(),
+            ranks: BTreeMap::new(),
+            oldest: None,
+            counted: [0; 4],
+        }
+    }
+
+    /// Whether anything waits.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.rows.is_empty() || self.want.is_some()
+    }
+
+    /// Whether anything waits in `lane`.
+    pub(crate) fn has_work_in(&self, lane: Lane) -> bool {
+        self.tally.keys().any(|(tallied, _)| *tallied == lane)
+    }
+
+    /// Whether nothing needs the state any more.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.decisions.is_empty() && !self.has_work() && self.in_step == 0
+    }
+
+    /// Rows that wait in `lane`, oldest first.
+    pub(crate) fn rows_in(&self, lane: Lane) -> impl Iterator<Item = (Place, &QueuedRow)> {
+        self.rows.range((lane, 0)..=(lane, u64::MAX)).map(|(place, row)| (*place, row))
+    }
+
+    /// The oldest row of all lanes but the idle one.
+    pub(crate) fn oldest_row(&self) -> Option<(Place, &QueuedRow)> {
+        let first = |lane| self.rows_in(lane).next();
+        let lanes = Lane::ALL.into_iter().filter(|lane| *lane != Lane::Idle);
+        lanes.filter_map(first).min_by_key(|(place, _)| place.1)
+    }
+
+    /// The read that has waited longest; `None` if a want has waited longer.
+    pub(crate) fn first_waiter(&self) -> Option<ReadId> {
+        let firsts = Lane::ALL.into_iter().filter_map(|lane| self.rows_in(lane).next());
+        let (place, row) = firsts.min_by_key(|(place, _)| place.1)?;
+        let want = self.want.as_ref().map_or(u64::MAX, |want| want.place.1);
+        let first = row.askers.iter().min_by_key(|asker| asker.place.1)?;
+        (place.1 < want).then_some(first.read)
+    }
+
+    /// Tenants on whose account something waits, each with its best lane.
+    pub(crate) fn tenants(&self) -> BTreeMap<TenantId, Lane> {
+        // A later entry takes the place of an earlier one, so the best lane comes last.
+        let entries = self.tally.keys().rev();
+        entries.map(|(lane, tenant)| (tenant.clone(), *lane)).collect()
+    }
+
+    /// Takes a row, or takes it away, in the count of what waits.
+    pub(super) fn count_row(&mut self, place: Place, row: &QueuedRow, is_added: bool) {
+        let Some(tenant) = row.tenant().cloned() else { return };
+        let change = Tally { reads: row.askers.len(), rows: 1, tokens: row.tokens().into() };
+        self.count(place.0, tenant, change, is_added);
+    }
+
+    /// Likewise a want, which counts as one read without a suffix.
+    pub(super) fn count_want(&mut self, is_added: bool) {
+        let Some(QueuedWant { place, tenant, .. }) = self.want.clone() else { return };
+        self.count(place.0, tenant, Tally { reads: 1, rows: 1, tokens: 0 }, is_added);
+    }
+
+    fn count(&mut self, lane: Lane, tenant: TenantId, change: Tally, is_added: bool) {
+        let at = (lane, tenant);
+        let mut tally = self.tally.get(&at).copied().unwrap_or_default();
+        if is_added {
+            tally.reads += change.reads;
+            tally.rows += change.rows;
+            tally.tokens += change.tokens;
+        } else {
+            tally.reads -= change.reads;
+            tally.rows -= change.rows;
+            tally.tokens -= change.tokens;
+        }
+        if tally.rows == 0 {
+            self.tally.remove(&at);
+        } else {
+            self.tally.insert(at, tally);
+        }
+    }
+
+    /// What it is to be ordered by, in each lane and for each tenant that has something there.
+    pub(super) fn ranks_now(
+        &self,
+        key: SegmentKey,
+        ranking: Ranking,
+    ) -> BTreeMap<(Lane, TenantId), Rank> {
+        let rank = |(at, tally): (&(Lane, TenantId), &Tally)| {
+            let tokens = match ranking {
+                Ranking::Work => u64::from(self.missing) + tally.tokens,
+                Ranking::Arrival => 0,
+            };
+            let rank = Rank::new(tokens, tally.reads, self.first_number(at.0), key);
+            (at.clone(), rank)
+        };
+        self.tally.iter().map(rank).collect()
+    }
+
+    /// Unique tokens that it adds to each lane: suffixes, and the missing prefix in the best one.
+    pub(super) fn counted_now(&self) -> [u64; 4] {
+        let mut counted = [0; 4];
+        for ((lane, _), tally) in &self.tally {
+            counted[*lane as usize] += tally.tokens;
+        }
+        if let Some(((best, _), _)) = self.tally.first_key_value() {
+            counted[*best as usize] += u64::from(self.missing);
+        }
+        counted
+    }
+
+    fn first_number(&self, lane: Lane) -> u64 {
+        let row = self.rows_in(lane).next().map_or(u64::MAX, |(place, _)| place.1);
+        let want = self.want.as_ref().filter(|want| want.place.0 == lane);
+        want.map_or(row, |want| want.place.1.min(row))
+    }
+}
+
+pub(super) fn question_of(spec: &ReadSpec) -> Question {
+    (Arc::clone(&spec.suffix), Arc::clone(&spec.labels), spec.want_hidden)
+}

@@ -1,0 +1,278 @@
+//! Blocks of the ledger: how they come, are locked, used and dropped.
+
+use crate::engine::{PAGE_TOKENS, Segment};
+use crate::plan::path::PathSegment;
+use crate::plan::residency::queues::{Class, Place};
+use crate::plan::residency::{Change, DropReason, Lease, Residency};
+use crate::plan::segments::Served;
+use crate::read::{SegmentKey, TenantId};
+
+/// Keys and values of at most [`PAGE_TOKENS`] positions: a whole block, or the rest of a segment.
+#[derive(Debug)]
+pub(super) struct Block<S> {
+    /// What lies before it.
+    pub(super) parent: Option<SegmentKey>,
+    pub(super) children: u32,
+    /// Leases and pins that stand on it or on what comes after it.
+    pub(super) locks: u32,
+    /// Pins among these.
+    pub(super) pins: u32,
+    /// Whose pin budget it is counted in.
+    pub(super) pinned_by: Option<TenantId>,
+    pub(super) part: S,
+    /// Absolute position of its first token.
+    pub(super) start: u32,
+    pub(super) bytes: u64,
+    pub(super) is_head: bool,
+    /// Stays when its last lock ends.
+    pub(super) kept: bool,
+    /// Held beyond the budget.
+    pub(super) overflow: bool,
+    /// Protected once it was used again in the foreground.
+    pub(super) class: Class,
+    /// Decisions that used it after it was there.
+    pub(super) hits: u32,
+    /// Evictions that passed it over, though it was older, since it was last used.
+    pub(super) passed: u32,
+}
+
+impl<S: Segment> Block<S> {
+    /// Absolute position after its last token.
+    pub(super) fn end(&self) -> u32 {
+        self.start + self.part.tokens()
+    }
+
+    /// What it takes of the budget.
+    fn bytes_within(&self) -> u64 {
+        if self.overflow { 0 } else { self.bytes }
+    }
+}
+
+impl<S: Segment> Residency<S> {
+    /// The parts of a segment that are held.
+    pub(super) fn parts(&self, segment: &PathSegment) -> Vec<S> {
+        let end = self.leases.get(&segment.key).and_then(|lease| lease.end);
+        let blocks = self.up_from(end).map_while(|key| self.blocks.get(&key));
+        let own = blocks.take_while(|block| block.start >= segment.start);
+        let mut parts: Vec<_> = own.map(|block| block.part.clone()).collect();
+        parts.reverse();
+        parts
+    }
+
+    /// `end` and all that lies before it, in this order.
+    pub(super) fn up_from(&self, end: Option<SegmentKey>) -> impl Iterator<Item = SegmentKey> {
+        std::iter::successors(end, |key| self.blocks.get(key).and_then(|block| block.parent))
+    }
+
+    /// Takes in one piece of a leased segment: a new block, or one that another state has.
+    pub(super) fn take_piece(
+        &mut self,
+        key: SegmentKey,
+        piece: SegmentKey,
+        part: S,
+        is_adopted: bool,
+    ) {
+        let Some(lease) = self.leases.get(&key) else { return };
+        let (start, is_first) = (lease.segment.start + lease.done, lease.end.is_none());
+        let before = lease.parent.and_then(|parent| self.leases.get(&parent)?.end);
+        let (parent, overflow, is_head) =
+            (lease.end.or(before), lease.overflow, lease.segment.is_head);
+        let tokens = part.tokens();
+        if self.blocks.contains_key(&piece) {
+            self.duplicate_tokens += if is_adopted { 0 } else { u64::from(tokens) };
+            if !overflow {
+                self.pay_for(piece);
+            }
+        } else {
+            let kept = self.caps.keeps_segments && is_head || self.retains && !overflow;
+            self.insert(piece, Block { is_head, kept, overflow, ..new_block(parent, part, start) });
+        }
+        if is_first {
+            self.lock(Some(piece));
+        } else {
+            self.lock_one(piece);
+        }
+        self.advance(key, piece, (start, tokens));
+    }
+
+    /// Moves a lease on to its next piece and takes that off its reservation.
+    fn advance(&mut self, key: SegmentKey, piece: SegmentKey, (start, tokens): (u32, u32)) {
+        let Some(lease) = self.leases.get_mut(&key) else { return };
+        lease.done += tokens;
+        lease.end = Some(piece);
+        let is_complete = lease.done == lease.segment.len();
+        let predicted = self.caps.segment_bytes(start, tokens).min(lease.reserved);
+        let freed = if is_complete { lease.reserved } else { predicted };
+        lease.reserved -= freed;
+        if lease.overflow {
+            self.bytes.overflow -= freed;
+        } else {
+            self.bytes.reserved -= freed;
+        }
+    }
+
+    fn insert(&mut self, key: SegmentKey, block: Block<S>) {
+        debug_assert!(block.part.tokens() <= PAGE_TOKENS, "a block is longer than a page");
+        if let Some(parent) = block.parent.and_then(|parent| self.blocks.get_mut(&parent)) {
+            parent.children += 1;
+        }
+        self.bytes.used += block.bytes_within();
+        self.bytes.overflow += block.bytes - block.bytes_within();
+        self.blocks.insert(key, block);
+        self.changes.push(Change::Resident(key));
+    }
+
+    /// A lease within the budget has reserved the bytes of a block that runs beyond it.
+    fn pay_for(&mut self, key: SegmentKey) {
+        let retains = self.retains;
+        let Some(block) = self.blocks.get_mut(&key).filter(|block| block.overflow) else { return };
+        block.overflow = false;
+        block.kept |= retains;
+        let (bytes, is_locked) = (block.bytes, block.locks > 0);
+        self.bytes.overflow -= bytes;
+        self.bytes.used += bytes;
+        self.bytes.locked += if is_locked { bytes } else { 0 };
+    }
+
+    /// Locks a piece and all that lies before it.
+    pub(super) fn lock(&mut self, end: Option<SegmentKey>) {
+        let mut at = end;
+        while let Some(key) = at {
+            at = self.lock_one(key);
+        }
+    }
+
+    /// Locks one block more, whose parent has this lock already; returns the parent.
+    fn lock_one(&mut self, key: SegmentKey) -> Option<SegmentKey> {
+        let block = self.blocks.get_mut(&key)?;
+        block.locks += 1;
+        if block.locks == 1 {
+            self.bytes.locked += block.bytes_within();
+            self.queues.remove(key);
+        }
+        block.parent
+    }
+
+    /// Takes a lock off a piece and all that lies before it, and drops what nothing keeps.
+    pub(super) fn unlock(&mut self, end: Option<SegmentKey>) {
+        let mut at = end;
+        while let Some(key) = at {
+            let Some(block) = self.blocks.get_mut(&key) else { return };
+            assert!(block.locks > 0, "{key:?} is unlocked more often than locked");
+            block.locks -= 1;
+            at = block.parent;
+            if block.locks == 0 {
+                self.bytes.locked -= block.bytes_within();
+                self.settle(key);
+            }
+        }
+    }
+
+    /// Decides over a block whose last lock has ended.
+    fn settle(&mut self, key: SegmentKey) {
+        let Some(block) = self.blocks.get(&key) else { return };
+        let stays = block.kept && (!block.overflow || self.adopt(key));
+        if !stays {
+            let reason = if self.blocks[&key].overflow {
+                DropReason::Overflow
+            } else {
+                DropReason::Released
+            };
+            self.remove_with_children(key, reason);
+            return;
+        }
+        let block = &self.blocks[&key];
+        if block.children == 0 {
+            self.queues.push(key, block.class, Place::Newest);
+        }
+    }
+
+    /// Counts the decisions that a lease has served as uses of its blocks. Whoever had them computed
+    /// does not use them again.
+    pub(super) fn note_use(&mut self, lease: &Lease, served: Served) {
+        let all = served.foreground + served.background;
+        let mut at = lease.end;
+        while let Some(key) = at {
+            let Some(block) = self.blocks.get_mut(&key) else { return };
+            at = block.parent;
+            let is_found = block.end() <= lease.found_to;
+            let hits = if is_found { all } else { all.saturating_sub(1) };
+            if hits == 0 || block.overflow {
+                continue;
+            }
+            block.hits = block.hits.saturating_add(hits);
+            block.passed = 0;
+            if served.foreground > 0 && block.class == Class::Probation {
+                block.class = Class::Protected;
+                self.bytes.protected += block.bytes;
+            }
+        }
+    }
+
+    /// Keeps a piece and all that lies before it when the last lock ends.
+    pub(super) fn mark_kept(&mut self, end: SegmentKey) -> bool {
+        let mut at = Some(end);
+        while let Some(block) = at.and_then(|key| self.blocks.get_mut(&key)) {
+            block.kept = true;
+            at = block.parent;
+        }
+        true
+    }
+
+    /// Drops a block with all that stands on it; nothing of that is locked.
+    fn remove_with_children(&mut self, key: SegmentKey, reason: DropReason) {
+        let mut doomed = vec![key];
+        let mut seen = 0;
+        while let Some(parent) = doomed.get(seen).copied() {
+            seen += 1;
+            if self.blocks.get(&parent).is_some_and(|block| block.children > 0) {
+                let children = self.blocks.iter().filter(|(_, block)| block.parent == Some(parent));
+                doomed.extend(children.map(|(key, _)| *key));
+            }
+        }
+        for key in doomed.into_iter().rev() {
+            self.remove(key, reason);
+        }
+    }
+
+    /// Drops a block that is neither locked nor has others standing on it.
+    pub(super) fn remove(&mut self, key: SegmentKey, reason: DropReason) {
+        let Some(block) = self.blocks.remove(&key) else { return };
+        assert!(block.locks == 0, "{key:?} is dropped while it is leased or pinned");
+        assert!(block.children == 0, "{key:?} is dropped before what stands on it");
+        self.queues.remove(key);
+        self.bytes.used -= block.bytes_within();
+        self.bytes.overflow -= block.bytes - block.bytes_within();
+        if block.class == Class::Protected {
+            self.bytes.protected -= block.bytes;
+        }
+        self.evictions += u64::from(reason == DropReason::Room);
+        self.changes.push(Change::Dropped(key, reason));
+        let Some(parent_key) = block.parent else { return };
+        let Some(parent) = self.blocks.get_mut(&parent_key) else { return };
+        parent.children -= 1;
+        if parent.children == 0 && parent.locks == 0 && !parent.overflow {
+            // It was used when its child was, so it is as old.
+            self.queues.push(parent_key, parent.class, Place::Oldest);
+        }
+    }
+}
+
+fn new_block<S: Segment>(parent: Option<SegmentKey>, part: S, start: u32) -> Block<S> {
+    Block {
+        parent,
+        children: 0,
+        locks: 0,
+        pins: 0,
+        pinned_by: None,
+        bytes: part.bytes(),
+        part,
+        start,
+        is_head: false,
+        kept: false,
+        overflow: false,
+        class: Class::Probation,
+        hits: 0,
+        passed: 0,
+    }
+}
