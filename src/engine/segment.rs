@@ -9,6 +9,7 @@ use std::sync::Arc;
 use actors::EngineError;
 
 use super::kernels::BLOCK_KEYS;
+use super::pack::Placed;
 use super::page::{Page, PageBuffer, PageMut, PageShape};
 
 /// Keys and values of a run of tokens: `[layers][pages][kv_heads]` pages.
@@ -47,11 +48,6 @@ impl Pages {
         self.tokens
     }
 
-    /// Sizes of its pages.
-    pub(super) fn shape(&self) -> PageShape {
-        self.shape
-    }
-
     /// Number of its first page, counted from position 0.
     pub(super) fn first_block(&self) -> usize {
         self.start / BLOCK_KEYS
@@ -86,6 +82,22 @@ impl actors::Segment for CpuSegment {
 
     fn bytes(&self) -> u64 {
         self.0.buffer.bytes() as u64
+    }
+}
+
+impl Placed for CpuSegment {
+    type Shape = PageShape;
+
+    fn shape(&self) -> PageShape {
+        self.0.shape
+    }
+
+    fn ends(&self) -> (usize, usize) {
+        (self.0.start, self.0.start + self.0.tokens)
+    }
+
+    fn is_clone_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
