@@ -1,30 +1,176 @@
 //! What was typed.
 
-use clap::Parser;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
 
-/// Sends decisions in a closed loop and reports latency, queue wait and engine time.
-#[derive(Debug, Clone, Parser)]
+use clap::{Args, Parser, Subcommand};
+
+use crate::client::CONNECTIONS_MAX;
+
+/// Longest duration on the command line.
+const DURATION_MAX: Duration = Duration::from_hours(24);
+
+/// Measures what decisions wait for on a server, over HTTP.
+#[derive(Debug, Parser)]
 #[command(version)]
-pub(crate) struct Options {
-    /// The server.
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start requests at times fixed beforehand, and measure from there: what users feel
+    Open(Open),
+    /// Keep a number of clients busy, one request each: what the server can do at most
+    Closed(Closed),
+    /// Check that a server answers: a short closed loop that fails unless every request is answered
+    Smoke(Smoke),
+    /// Serve nothing, fast: the server against which the generator itself is measured
+    Null(Null),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// The server
     #[arg(long, default_value = "http://127.0.0.1:8000")]
     pub(crate) url: String,
-    /// Clients that each keep one request in flight.
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// A shipped workload (loadtest/workloads) or a TOML file
+    #[arg(long, value_name = "NAME|FILE", default_value = "shared-states")]
+    pub(crate) workload: String,
+    /// Seed of arrivals, texts and choices; the same seed sends the same requests
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// A tenant's key; repeatable
+    #[arg(long, value_name = "NAME=KEY", value_parser = key)]
+    pub(crate) key: Vec<(String, String)>,
+    /// Time at the beginning that is not measured
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
+    pub(crate) warm_up: Duration,
+    /// Also write the measures as JSON
+    #[arg(long, value_name = "OUT")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+impl Common {
+    /// Keys by tenant.
+    pub(crate) fn keys(&self) -> BTreeMap<String, String> {
+        self.key.iter().cloned().collect()
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Open {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// Requests a second, on average
+    #[arg(long, default_value_t = 10.0)]
+    pub(crate) rate: f64,
+    /// How long requests start
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub(crate) duration: Duration,
+    /// Most connections, and so requests under way; those that wait for one are late by that
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(CONNECTIONS_MAX)))]
+    pub(crate) connections: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Closed {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// Clients that each keep one request under way
+    #[arg(long, value_name = "COUNT", default_value_t = 8,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(CONNECTIONS_MAX)))]
     pub(crate) clients: u32,
-    /// Requests in all.
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) requests: u32,
-    /// Different states; requests take them in turn.
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) states: u32,
-    /// Words in a state.
-    #[arg(long, default_value_t = 60)]
-    pub(crate) state_words: u32,
-    /// Questions in a request.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) questions: u32,
-    /// Seconds after which a request counts as failed.
-    #[arg(long, default_value_t = 120)]
-    pub(crate) timeout_s: u64,
+    /// Requests in all [default: until --duration ends]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) requests: Option<u64>,
+    /// How long requests start [default: 30s, or until --requests are sent]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Smoke {
+    /// The server
+    #[arg(long, default_value = "http://127.0.0.1:8000")]
+    pub(crate) url: String,
+    /// A tenant's key
+    #[arg(long, value_name = "NAME=KEY", value_parser = key)]
+    pub(crate) key: Vec<(String, String)>,
+    /// Clients that each keep one request under way
+    #[arg(long, default_value_t = 8,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(CONNECTIONS_MAX)))]
+    pub(crate) clients: u32,
+    /// Requests in all
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) requests: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Null {
+    /// Port to listen on
+    #[arg(long, default_value_t = 8001)]
+    pub(crate) port: u16,
+}
+
+/// `NAME=KEY`; the key may have further equals signs.
+fn key(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, key)) if !name.is_empty() && !key.is_empty() => {
+            Ok((name.to_owned(), key.to_owned()))
+        }
+        // What was typed may be a secret, and is not repeated.
+        _ => Err("must be NAME=KEY".to_owned()),
+    }
+}
+
+/// A number and a unit: `500ms`, `30s`, `2m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let fault = || format!("{text:?} is no time such as 500ms, 30s or 2m");
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(fault)?;
+    let (number, unit) = text.split_at(digits);
+    let number: f64 = number.parse().map_err(|_| fault())?;
+    let seconds = match unit {
+        "ms" => number / 1e3,
+        "s" => number,
+        "m" => number * 60.0,
+        _ => return Err(fault()),
+    };
+    let parsed = Duration::try_from_secs_f64(seconds).map_err(|_| fault())?;
+    if parsed > DURATION_MAX {
+        return Err(format!("{text} is over {} h", DURATION_MAX.as_secs() / 3_600));
+    }
+    Ok(parsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_have_a_unit_and_a_limit() {
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1_500)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
+        for wrong in ["", "5", "s", "1h", "-1s", "1.2.3s"] {
+            assert!(duration(wrong).unwrap_err().contains("no time"), "{wrong}");
+        }
+        assert_eq!(duration("1441m").unwrap_err(), "1441m is over 24 h");
+    }
+
+    #[test]
+    fn a_key_is_split_at_its_first_equals_sign() {
+        assert_eq!(key("acme=c2s="), Ok(("acme".to_owned(), "c2s=".to_owned())));
+        assert_eq!(key("sk-secret"), Err("must be NAME=KEY".to_owned()));
+    }
 }

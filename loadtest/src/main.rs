@@ -1,21 +1,58 @@
 //! The load test: sends decisions to a server over HTTP and reports what they waited for.
 //!
-//! It shares no code with the server, so that a wrong wire format cannot pass unseen. This is the
-//! smoke form: a closed loop of N clients. The open loop and the drivers of other servers come with
-//! the load test's own issue.
+//! It shares no code with the server, so that a wrong wire format cannot pass unseen. One thread does
+//! everything: the generator often shares its machine with the server, and must not take its cores.
+//!
+//! ```text
+//! workload (TOML, seed) ─▶ requests ─┐
+//! arrivals (rate, seed) ─▶ plan ─────┴▶ load: open or closed ─▶ client ─▶ server
+//!                                          └─ exchange (one end each) ─▶ measures ─▶ report
+//! ```
 #![expect(clippy::print_stdout, reason = "a report is its output")]
 
+mod arrivals;
 mod cli;
 mod client;
+mod commands;
+mod exchange;
+mod load;
+mod measure;
+mod null;
+mod pacer;
+mod prose;
+mod random;
 mod report;
+mod workload;
 
+use anyhow::ensure;
 use clap::Parser as _;
 
+use cli::{Cli, Command};
+
 fn main() -> anyhow::Result<()> {
-    let options = cli::Options::parse();
+    let cli = Cli::parse();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let outcome = runtime.block_on(client::run(&options))?;
-    println!("{}", report::render(&outcome));
-    anyhow::ensure!(outcome.failed == 0, "{} of {} requests failed", outcome.failed, outcome.sent);
+    let tasks = tokio::task::LocalSet::new();
+    let (report, json) = match &cli.command {
+        Command::Open(open) => {
+            (tasks.block_on(&runtime, commands::open(open))?, open.common.json.as_ref())
+        }
+        Command::Closed(closed) => {
+            (tasks.block_on(&runtime, commands::closed(closed))?, closed.common.json.as_ref())
+        }
+        Command::Smoke(smoke) => (tasks.block_on(&runtime, commands::smoke(smoke))?, None),
+        Command::Null(null) => {
+            println!("answering every request at once on http://127.0.0.1:{}", null.port);
+            return tasks.block_on(&runtime, null::serve(null.port));
+        }
+    };
+    println!("{}", report.table());
+    if let Some(path) = json {
+        std::fs::write(path, format!("{:#}\n", report.json()))?;
+    }
+    let (answered, sent) = (report.answered(), report.sent());
+    let wants_all = matches!(cli.command, Command::Smoke(_));
+    ensure!(!wants_all || answered == sent, "{} of {sent} requests failed", sent - answered);
+    ensure!(answered > 0, "none of {sent} requests was answered");
     Ok(())
 }

@@ -1,64 +1,150 @@
-//! The report: rates and percentiles, queue wait apart from engine time.
+//! The report of a run: one set of numbers, as a table for people and as JSON for programs.
 
-use std::fmt::Write as _;
+mod json;
+mod table;
 
-use hdrhistogram::Histogram;
+use std::time::Duration;
 
-use crate::client::Outcome;
+use crate::exchange::Outcome;
+use crate::measure::{Group, Measures};
 
-/// The outcome as a table.
-pub(crate) fn render(outcome: &Outcome) -> String {
-    let answered = outcome.sent - outcome.failed;
-    let rate = f64::from(answered) / outcome.elapsed.as_secs_f64().max(1e-9);
-    let mut text = format!(
-        "{answered} of {} answered in {:.2} s, {rate:.1} requests/s, {} tokens computed, {} cached\n",
-        outcome.sent,
-        outcome.elapsed.as_secs_f64(),
-        outcome.computed_tokens,
-        outcome.cached_tokens
-    );
-    let _ = writeln!(text, "{:<14}{:>10}{:>10}{:>10}{:>10}", "ms", "p50", "p90", "p99", "max");
-    row(&mut text, "total", &outcome.total_us);
-    row(&mut text, "queue wait", &outcome.queue_us);
-    row(&mut text, "state wait", &outcome.state_us);
-    row(&mut text, "engine time", &outcome.engine_us);
-    if let Some(why) = &outcome.first_failure {
-        let _ = writeln!(text, "first failure: {why}");
-    }
-    text
+/// Lag of the 99th percentile above which the generator's own delay is no longer negligible, where it
+/// is also over [`LAG_SHARE_MAX`] of the latency.
+const LAG_MS_MAX: f64 = 1.0;
+/// Share of the latency's 99th percentile.
+const LAG_SHARE_MAX: f64 = 0.05;
+/// Share of one core above which one thread is about to be too slow.
+const CPU_SHARE_MAX: f64 = 0.8;
+
+/// Which loop ran, and with what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Loop {
+    Open { rate: f64, duration: Duration, connections: u32 },
+    Closed { clients: u32 },
 }
 
-fn row(text: &mut String, name: &str, samples_us: &[u64]) {
-    // Three significant digits up to an hour.
-    let Ok(mut histogram) = Histogram::<u64>::new_with_max(3_600_000_000, 3) else { return };
-    for sample in samples_us {
-        histogram.saturating_record(*sample);
+/// A run and its measures.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) kind: Loop,
+    pub(crate) workload: String,
+    pub(crate) about: String,
+    pub(crate) url: String,
+    pub(crate) seed: u64,
+    pub(crate) warm_up: Duration,
+    /// Names of the tenants, by number.
+    pub(crate) tenants: Vec<String>,
+    pub(crate) measures: Measures,
+    /// How long requests were started, and until the last end; both after the warm-up.
+    pub(crate) load: Duration,
+    pub(crate) whole: Duration,
+    /// What the generator used of a processor.
+    pub(crate) cpu: Duration,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self {
+            kind: Loop::Closed { clients: 0 },
+            workload: String::new(),
+            about: String::new(),
+            url: String::new(),
+            seed: 0,
+            warm_up: Duration::ZERO,
+            tenants: Vec::new(),
+            measures: Measures::default(),
+            load: Duration::ZERO,
+            whole: Duration::ZERO,
+            cpu: Duration::ZERO,
+        }
     }
-    let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
-    let _ = writeln!(
-        text,
-        "{name:<14}{:>10.1}{:>10.1}{:>10.1}{:>10.1}",
-        at(0.5),
-        at(0.9),
-        at(0.99),
-        histogram.max() as f64 / 1e3
-    );
+}
+
+impl Report {
+    /// Decisions that were sent.
+    pub(crate) fn sent(&self) -> u64 {
+        self.measures.all.counts.sum()
+    }
+
+    /// Decisions that were answered.
+    pub(crate) fn answered(&self) -> u64 {
+        self.measures.all.counts.of(Outcome::Answered)
+    }
+
+    /// Requests a second that started.
+    fn offered_rate(&self) -> f64 {
+        self.sent() as f64 / seconds(self.load)
+    }
+
+    /// Decisions a second that were answered while requests started.
+    fn achieved_rate(&self) -> f64 {
+        self.measures.all.loaded_answered as f64 / seconds(self.load)
+    }
+
+    /// Questions a second that were answered while requests started.
+    fn answers_rate(&self) -> f64 {
+        self.measures.loaded_answers as f64 / seconds(self.load)
+    }
+
+    /// Share of one core that the generator used, its warm-up included.
+    fn cpu_share(&self) -> f64 {
+        self.cpu.as_secs_f64() / seconds(self.whole + self.warm_up)
+    }
+
+    /// Lanes and tenants, each with its kind and name.
+    fn groups(&self) -> impl Iterator<Item = (&'static str, &str, &Group)> {
+        let lanes = self.measures.lanes.iter().map(|(lane, group)| ("lane", *lane, group));
+        let tenants = self.tenants.iter().zip(&self.measures.tenants);
+        lanes.chain(tenants.map(|(name, group)| ("tenant", name.as_str(), group)))
+    }
+
+    /// Whether the numbers are the server's, in words; nothing where there is no doubt.
+    fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        let Loop::Open { connections, .. } = self.kind else {
+            doubts.push(
+                "closed loop: a server that stalls is asked less, so percentiles look better than \
+                 users' (coordinated omission); use it for capacity"
+                    .to_owned(),
+            );
+            doubts.extend(self.busy());
+            return doubts;
+        };
+        let waited = self.measures.connection_wait.count();
+        let lag_ms = self.measures.lag.ms(0.99);
+        if waited > 0 {
+            doubts.push(format!(
+                "{waited} requests found none of --connections {connections} free: their wait is in \
+                 the latency, but the server did not see it"
+            ));
+        }
+        let latency_ms = self.measures.all.latency.ms(0.99);
+        if lag_ms > LAG_MS_MAX.max(LAG_SHARE_MAX * latency_ms) {
+            doubts.push(format!(
+                "the generator is the bottleneck, or its machine is too busy: its start lag p99 is \
+                 {lag_ms:.2} ms, and the latency's {latency_ms:.2} ms"
+            ));
+        }
+        doubts.extend(self.busy());
+        doubts
+    }
+
+    fn busy(&self) -> Option<String> {
+        let share = self.cpu_share();
+        (share > CPU_SHARE_MAX).then(|| {
+            format!(
+                "the generator is the bottleneck: it used {:.0} % of its one core, over {:.0} %",
+                share * 100.0,
+                CPU_SHARE_MAX * 100.0
+            )
+        })
+    }
+}
+
+/// Never zero, as it divides.
+fn seconds(time: Duration) -> f64 {
+    time.as_secs_f64().max(1e-9)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_report_has_percentiles_in_milliseconds() {
-        let outcome = Outcome {
-            sent: 2,
-            total_us: vec![1_000, 3_000],
-            elapsed: std::time::Duration::from_secs(1),
-            ..Outcome::default()
-        };
-        let text = render(&outcome);
-        assert!(text.starts_with("2 of 2 answered in 1.00 s, 2.0 requests/s"), "{text}");
-        assert!(text.contains("total                1.0"), "{text}");
-    }
-}
+mod tests;

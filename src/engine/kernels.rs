@@ -25,7 +25,7 @@ pub use normalize::{inverse_rms, normalize};
 pub use operand::{Operand, Weights};
 pub use portable::Level;
 pub use precision::Precision;
-pub use product::{multiply, multiply_gated, multiply_panel};
+pub use product::{Run, multiply, multiply_gated, multiply_run};
 pub use vocabulary::{ColumnSums, sum_columns};
 
 /// Rows of one strip of packed activations; the height of the widest register tile.

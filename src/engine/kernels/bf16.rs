@@ -19,6 +19,6 @@ mod wide;
 pub use attend::{Block16, QueryRows16, attend};
 pub use page::{copy_slots, write_key, write_value};
 pub use panels::{Bf16Panels, ValueCountError};
-pub use product::multiply_panel;
+pub use product::multiply_run;
 pub use rounding::{narrow, widen};
 pub use strips::{Bf16Strips, fill};

@@ -21,7 +21,8 @@ mod vnni;
 pub use panels::{Int8Panels, Int8PartsError};
 pub use strips::{Int8Strips, fill};
 
-use super::{Level, PANEL_COLUMNS, STRIP_ROWS};
+use super::Level;
+use super::product::Run;
 
 /// Values of one block, along the depth of a row or of a column.
 pub const BLOCK: usize = 32;
@@ -29,25 +30,17 @@ pub const BLOCK: usize = 32;
 /// Blocks walked before going to the next strip: a panel's share stays in the first-level cache.
 const SHARE_BLOCKS: usize = 18;
 
-/// Adds the product of `left` and one panel to `out`, `[rows, padded to strips][PANEL_COLUMNS]`.
+/// The product of `left` and a run of panels. What it leaves in rows past the last is undefined.
 ///
 /// Where a row of `left` holds a value that is not finite, no element of that row comes out finite.
 /// Finite operands give no infinity short of the element's own magnitude, as long as weights are
 /// below 8e34 (a block of 32 is summed with activations of up to 127).
-pub fn multiply_panel(
-    level: Level,
-    left: &Int8Strips,
-    right: &Int8Panels,
-    panel: usize,
-    out: &mut [f32],
-) {
+pub fn multiply_run(level: Level, left: &Int8Strips, right: &Int8Panels, run: Run<'_>) {
     assert_eq!(left.depth(), right.depth(), "depths of a product differ");
-    let padded = left.rows().next_multiple_of(STRIP_ROWS);
-    assert_eq!(out.len(), padded * PANEL_COLUMNS, "{} rows take another product", left.rows());
-    let right = right.panel(panel);
+    run.check(left.rows());
     #[cfg(target_arch = "x86_64")]
     if level.has_int8_dot() {
-        return vnni::multiply(level, left, right, out);
+        return vnni::multiply(level, left, right, run);
     }
-    level.run(generic::PanelJob { left, right, out });
+    level.run(generic::RunJob { left, right, run });
 }

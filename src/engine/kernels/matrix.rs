@@ -185,9 +185,12 @@ impl Product {
         }
     }
 
-    /// All panels in parallel: `[rows, padded][PANEL_COLUMNS]` each.
-    pub(super) fn par_panels(&mut self) -> impl IndexedParallelIterator<Item = &mut [f32]> {
-        self.values.par_chunks_exact_mut(self.rows_padded * PANEL_COLUMNS)
+    /// All panels in parallel, in runs of so many: `[panels][rows, padded][PANEL_COLUMNS]` each.
+    pub(super) fn par_runs(
+        &mut self,
+        panels: usize,
+    ) -> impl IndexedParallelIterator<Item = &mut [f32]> {
+        self.values.par_chunks_mut(panels * self.rows_padded * PANEL_COLUMNS)
     }
 }
 

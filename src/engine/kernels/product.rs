@@ -1,11 +1,13 @@
 //! Matrix product: packed activations times packed weights.
 //!
-//! Threads share out whole panels of columns, and a panel walks the depth in blocks whose sums are
-//! kept as `f32` between blocks: neither changes the order in which an element is summed.
+//! Threads share out runs of panels of columns. A run walks the depth in shares whose sums are kept as
+//! `f32` between shares, and with each share some strips at a time, which all its panels take while
+//! they are in the cache: none of that changes the order in which an element is summed.
 
 #![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use rayon::prelude::*;
 
@@ -14,13 +16,24 @@ use crate::files::Activation;
 use super::activate::activate;
 use super::bf16;
 use super::int8;
-use super::matrix::{Product, Strips};
+use super::matrix::{Panels, Product, Strips};
 use super::operand::{Operand, Weights};
 use super::portable::{Isa, Job, Left, Out, Right};
 use super::{Level, PANEL_COLUMNS, STRIP_ROWS};
 
 /// Depth that is walked before going to the next strip: a panel's share is 64 KiB, a strip's 24 KiB.
 const DEPTH_BLOCK: usize = 512;
+
+/// Strips that each panel of a run takes in turn: their shares, 384 KiB, stay in the second-level
+/// cache from one panel to the next.
+const GROUP_STRIPS: usize = 16;
+
+/// The most panels of a run, which share each read of the left operand from memory.
+const RUN_PANELS: usize = 4;
+
+/// Rows from which there are runs: with fewer, a panel is read faster than it is multiplied only
+/// when it is read in one go.
+const RUN_ROWS: usize = 128;
 
 /// `out = left x right + bias`, for rows of `left` and columns of `right`.
 ///
@@ -36,20 +49,21 @@ pub fn multiply(
     out: &mut Product,
 ) {
     out.reshape(left.rows(), right.panels());
-    out.par_panels().with_max_len(1).enumerate().for_each(|(panel, out)| {
-        let bias = bias.map(|bias| &bias[panel * PANEL_COLUMNS..][..PANEL_COLUMNS]);
-        start(bias, out);
-        multiply_panel(level, left, right, panel, out);
+    let panels = run_panels(left, right.panels());
+    out.par_runs(panels).with_max_len(1).enumerate().for_each(|(run, out)| {
+        let first = run * panels;
+        let bias = bias.map(|bias| &bias[first * PANEL_COLUMNS..]);
+        multiply_run(level, left, right, Run { first, bias, out });
     });
 }
 
 thread_local! {
-    /// A panel's up columns.
+    /// A run's up columns.
     static UP: RefCell<Vec<f32>> = RefCell::default();
 }
 
-/// `out = activation(left x gate) * (left x up)`, a panel of both at a time: neither is ever whole
-/// in memory.
+/// `out = activation(left x gate) * (left x up)`, a run of panels of both at a time: neither is ever
+/// whole in memory.
 ///
 /// * `right`: the gate's panels, then as many panels of up.
 ///
@@ -63,81 +77,171 @@ pub fn multiply_gated(
     out: &mut Product,
 ) {
     assert!(right.panels().is_multiple_of(2), "{} panels of gate and up", right.panels());
-    let panels = right.panels() / 2;
-    out.reshape(left.rows(), panels);
-    out.par_panels().with_max_len(1).enumerate().for_each(|(panel, gate)| {
+    let half = right.panels() / 2;
+    out.reshape(left.rows(), half);
+    let panels = run_panels(left, half);
+    out.par_runs(panels).with_max_len(1).enumerate().for_each(|(run, gate)| {
         UP.with_borrow_mut(|up| {
             up.resize(up.len().max(gate.len()), 0.0);
             let up = &mut up[..gate.len()];
-            for (panel, out) in [(panel, &mut *gate), (panels + panel, &mut *up)] {
-                out.fill(0.0);
-                multiply_panel(level, left, right, panel, out);
+            let first = run * panels;
+            for (first, out) in [(first, &mut *gate), (half + first, &mut *up)] {
+                multiply_run(level, left, right, Run { first, bias: None, out });
             }
             activate(level, activation, gate, up);
         });
     });
 }
 
-/// Adds the product of `left` and one panel to `out`, `[rows, padded to strips][PANEL_COLUMNS]`.
+/// How many panels, of so many, one task takes: what keeps all threads busy to the end, and of that
+/// the most. It changes which thread computes an element and when, never how.
+fn run_panels(left: &Operand, panels: usize) -> usize {
+    if left.rows() < RUN_ROWS {
+        return 1;
+    }
+    longest_run(panels, rayon::current_num_threads())
+}
+
+/// The longest run with which no thread computes more panels than it must.
+fn longest_run(panels: usize, threads: usize) -> usize {
+    let most = |run: &usize| panels.div_ceil(*run).div_ceil(threads) * run;
+    (1..=RUN_PANELS).rev().min_by_key(most).unwrap_or(1)
+}
+
+/// Some panels of a product that follow each other.
+#[derive(Debug)]
+pub struct Run<'a> {
+    /// The first panel of the weights.
+    pub first: usize,
+    /// `[at least the run's columns]`; the sums start from it, or from zero.
+    pub bias: Option<&'a [f32]>,
+    /// `[panels][rows, padded to strips][PANEL_COLUMNS]`; what it holds before does not matter.
+    pub out: &'a mut [f32],
+}
+
+/// The product of `left` and a run of panels.
 ///
 /// # Panics
-/// When the operands differ in precision or depth.
-pub fn multiply_panel(
-    level: Level,
-    left: &Operand,
-    right: &Weights,
-    panel: usize,
-    out: &mut [f32],
-) {
+/// When the operands differ in precision or depth, or the run's parts in length.
+pub fn multiply_run(level: Level, left: &Operand, right: &Weights, run: Run<'_>) {
     assert_eq!(left.depth(), right.depth(), "depths of a product differ");
+    run.check(left.rows());
     match (left, right) {
-        (Operand::F32(left), Weights::F32(right)) => {
-            level.run(PanelJob { left, right: right.panel(panel), out });
-        }
-        (Operand::Bf16(left), Weights::Bf16(right)) => {
-            bf16::multiply_panel(level, left, right, panel, out);
-        }
-        (Operand::Int8(left), Weights::Int8(right)) => {
-            int8::multiply_panel(level, left, right, panel, out);
-        }
+        (Operand::F32(left), Weights::F32(right)) => level.run(RunJob { left, right, run }),
+        (Operand::Bf16(left), Weights::Bf16(right)) => bf16::multiply_run(level, left, right, run),
+        (Operand::Int8(left), Weights::Int8(right)) => int8::multiply_run(level, left, right, run),
         (Operand::F32(_) | Operand::Bf16(_) | Operand::Int8(_), _) => {
             unreachable!("operands of two precisions");
         }
     }
 }
 
-fn start(bias: Option<&[f32]>, out: &mut [f32]) {
-    match bias {
-        Some(bias) => out.chunks_exact_mut(PANEL_COLUMNS).for_each(|row| row.copy_from_slice(bias)),
-        None => out.fill(0.0),
+/// What sums without a bias start from.
+const ZEROS: [f32; PANEL_COLUMNS] = [0.0; PANEL_COLUMNS];
+
+/// One strip's rows of one panel of a run.
+pub(super) struct Piece<'a> {
+    /// The strip's number.
+    pub(super) strip: usize,
+    /// Whether this panel's next strip is the next piece.
+    pub(super) more: bool,
+    /// The panel's number among all of the weights.
+    pub(super) panel: usize,
+    /// Rows that mean something.
+    pub(super) rows: usize,
+    /// What the sums start from, in the depth's first share.
+    pub(super) bias: Option<&'a [f32; PANEL_COLUMNS]>,
+    /// The sums, `[STRIP_ROWS][PANEL_COLUMNS]`; undefined before the first share.
+    pub(super) out: &'a mut [f32; STRIP_ROWS * PANEL_COLUMNS],
+}
+
+impl<'a> Run<'a> {
+    /// Checks the extent of a run of a product with `rows` rows.
+    pub(super) fn check(&self, rows: usize) {
+        let size = rows.next_multiple_of(STRIP_ROWS) * PANEL_COLUMNS;
+        let len = self.out.len();
+        assert!(len.is_multiple_of(size), "{len} sums for panels of {rows} rows");
+    }
+
+    /// The panels of a run, of a product with `rows` rows, as runs of one.
+    #[inline(always)]
+    pub(super) fn panels(self, rows: usize) -> impl Iterator<Item = Run<'a>> {
+        let size = rows.next_multiple_of(STRIP_ROWS) * PANEL_COLUMNS;
+        let Self { first, bias, out } = self;
+        out.chunks_exact_mut(size).enumerate().map(move |(at, out)| Run {
+            first: first + at,
+            bias: bias.map(|bias| &bias[at * PANEL_COLUMNS..]),
+            out,
+        })
+    }
+
+    /// Walks the pieces of a run of a product with `rows` rows: strips in groups of so many, and all
+    /// panels with a group before the next. Those of the depth's first share start from the bias.
+    #[inline(always)]
+    pub(super) fn pieces(
+        &mut self,
+        (rows, group): (usize, usize),
+        share: usize,
+        mut add: impl FnMut(Piece<'_>),
+    ) {
+        let strips = rows.div_ceil(STRIP_ROWS);
+        for first in (0..strips).step_by(group) {
+            self.group(rows, first..strips.min(first + group), share, &mut add);
+        }
+    }
+
+    #[inline(always)]
+    fn group(
+        &mut self,
+        rows: usize,
+        strips: Range<usize>,
+        share: usize,
+        add: &mut impl FnMut(Piece<'_>),
+    ) {
+        let outs = self.out.as_chunks_mut::<{ STRIP_ROWS * PANEL_COLUMNS }>().0;
+        for (at, outs) in outs.chunks_exact_mut(rows.div_ceil(STRIP_ROWS)).enumerate() {
+            let bias = self.bias.map_or(&ZEROS[..], |bias| &bias[at * PANEL_COLUMNS..]);
+            let bias = bias[..PANEL_COLUMNS].first_chunk().filter(|_| share == 0);
+            let panel = self.first + at;
+            for (strip, out) in strips.clone().zip(&mut outs[strips.clone()]) {
+                let rows = STRIP_ROWS.min(rows - strip * STRIP_ROWS);
+                add(Piece { strip, more: strip + 1 < strips.end, panel, rows, bias, out });
+            }
+        }
     }
 }
 
-struct PanelJob<'a> {
-    left: &'a Strips,
-    right: &'a [f32],
-    out: &'a mut [f32],
+impl<'a> Piece<'a> {
+    /// The sums, with the bias written to them where they start from it.
+    #[inline(always)]
+    pub(super) fn started(self) -> &'a mut [f32; STRIP_ROWS * PANEL_COLUMNS] {
+        if let Some(bias) = self.bias {
+            self.out.as_chunks_mut().0.fill(*bias);
+        }
+        self.out
+    }
 }
 
-impl Job for PanelJob<'_> {
+struct RunJob<'a> {
+    left: &'a Strips,
+    right: &'a Panels,
+    run: Run<'a>,
+}
+
+impl Job for RunJob<'_> {
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let Self { left, right, out } = self;
-        for first in (0..left.depth()).step_by(DEPTH_BLOCK) {
+        let Self { left, right, mut run } = self;
+        for (share, first) in (0..left.depth()).step_by(DEPTH_BLOCK).enumerate() {
             let last = left.depth().min(first + DEPTH_BLOCK);
-            let right = &right[first * PANEL_COLUMNS..last * PANEL_COLUMNS];
-            let outs = out.chunks_exact_mut(STRIP_ROWS * PANEL_COLUMNS).enumerate();
-            for (strip, out) in outs {
-                let rows = STRIP_ROWS.min(left.rows() - strip * STRIP_ROWS);
+            run.pieces((left.rows(), GROUP_STRIPS), share, |piece| {
+                let (strip, panel, rows) = (piece.strip, piece.panel, piece.rows);
+                let values = &right.panel(panel)[first * PANEL_COLUMNS..last * PANEL_COLUMNS];
+                let right = Right { values, stride: PANEL_COLUMNS, first: 0 };
                 let left = PackedColumns(&left.strip(strip)[first * STRIP_ROWS..last * STRIP_ROWS]);
-                let right = Right { values: right, stride: PANEL_COLUMNS, first: 0 };
-                I::accumulate(
-                    &left,
-                    rows,
-                    right,
-                    Out { values: out, stride: PANEL_COLUMNS, first: 0 },
-                );
-            }
+                let out = Out { values: piece.started(), stride: PANEL_COLUMNS, first: 0 };
+                I::accumulate(&left, rows, right, out);
+            });
         }
     }
 }
@@ -236,6 +340,43 @@ mod tests {
             Level::all().into_iter().filter(|level| level.name() != "portable").collect();
         for level in &fusing {
             assert_eq!(case.product(*level, &case.left), case.product(fusing[0], &case.left));
+        }
+    }
+
+    #[test]
+    fn an_element_does_not_depend_on_how_many_panels_are_in_its_run() {
+        // More strips than a group of any precision has, and several shares of the depth.
+        let (rows, depth, panels) = (400, 1100, 4);
+        let columns = panels * PANEL_COLUMNS;
+        let (values, bias) = (numbers(rows * depth, 1), numbers(columns, 3));
+        let panel_len = rows.next_multiple_of(STRIP_ROWS) * PANEL_COLUMNS;
+        for precision in [Precision::F32, Precision::Bf16, Precision::Int8] {
+            let (mut left, level) = (Operand::new(precision), Level::detect());
+            let mut right = Weights::zeros(precision, columns, depth);
+            right.pack(0, &numbers(columns * depth, 2));
+            left.fill(level, (rows, depth), |first, rows| {
+                rows.copy_from_slice(&values[first * depth..][..rows.len()]);
+            });
+            let product = |run: usize| {
+                let mut product = vec![f32::NAN; panels * panel_len];
+                let runs = (0..).step_by(run).zip(product.chunks_mut(run * panel_len));
+                let bias = |first: usize| Some(&bias[first * PANEL_COLUMNS..]);
+                runs.map(|(first, out)| Run { first, bias: bias(first), out })
+                    .for_each(|run| multiply_run(level, &left, &right, run));
+                let rows = product.chunks(panel_len).flat_map(|p| &p[..rows * PANEL_COLUMNS]);
+                rows.map(|value| value.to_bits()).collect::<Vec<u32>>()
+            };
+            let single = product(1);
+            (2..=4).for_each(|run| assert!(product(run) == single, "{precision} runs of {run}"));
+        }
+    }
+
+    #[test]
+    fn runs_are_long_but_leave_no_thread_waiting() {
+        for (panels, threads, longest) in
+            [(18, 1, 3), (18, 2, 3), (30, 2, 3), (64, 2, 4), (18, 16, 2), (3, 4, 1), (280, 8, 1)]
+        {
+            assert_eq!(longest_run(panels, threads), longest, "{panels} on {threads}");
         }
     }
 }

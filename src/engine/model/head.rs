@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::norm::Norm;
 use crate::engine::kernels::{
-    self, ColumnSums, Level, Operand, PANEL_COLUMNS, Precision, STRIP_ROWS, Weights,
+    self, ColumnSums, Level, Operand, PANEL_COLUMNS, Precision, Run, STRIP_ROWS, Weights,
 };
 use crate::engine::narrow;
 use crate::engine::segment::CpuSegment;
@@ -139,9 +139,8 @@ impl Head {
     fn logits(&self, level: Level, left: &Operand, panels: Range<usize>) -> Vec<f32> {
         let size = left.rows().next_multiple_of(STRIP_ROWS) * PANEL_COLUMNS;
         let mut logits = vec![0.0; panels.len() * size];
-        for (panel, out) in panels.zip(logits.chunks_exact_mut(size)) {
-            kernels::multiply_panel(level, left, &self.weights, panel, out);
-        }
+        let run = Run { first: panels.start, bias: None, out: &mut logits };
+        kernels::multiply_run(level, left, &self.weights, run);
         logits
     }
 }

@@ -3,8 +3,9 @@
 use crate::engine::kernels::{self, Level, Operand, Precision, Product, STRIP_ROWS, Weights};
 use crate::files::Activation;
 
-/// Rows taken at a time, in whole strips: with more, activations leave the cache and scratch grows.
-pub(super) const ROWS_MAX: usize = 32 * STRIP_ROWS;
+/// Rows taken at a time, in whole strips: a step of 512 tokens reads the weights once. With more,
+/// scratch grows.
+pub(super) const ROWS_MAX: usize = 43 * STRIP_ROWS;
 
 /// Weights of an MLP.
 #[derive(Debug)]

@@ -123,7 +123,7 @@ impl AttendJob<'_> {
         let strip_len = self.block.keys.len() / KEY_ROW * STRIP_ROWS;
         let (strip, lane) = (run.start / STRIP_ROWS, run.start % STRIP_ROWS);
         let queries = &self.rows.queries[strip * strip_len..(strip + 1) * strip_len];
-        let left = LeftWords::<1, STRIP_ROWS>(&queries[lane..]);
+        let left = LeftWords::<1, STRIP_ROWS> { words: &queries[lane..], ahead: 0 };
         for first in (0..BLOCK_KEYS).step_by(PANEL_COLUMNS) {
             let values = scores.as_flattened_mut();
             let (stride, out) = (BLOCK_KEYS, Out { values, stride: BLOCK_KEYS, first });
@@ -170,7 +170,7 @@ impl AttendJob<'_> {
     /// `mixed += weights x values`.
     #[inline(always)]
     fn mix<I: Isa>(&mut self, run: &Range<usize>, weights: &[[u32; KEY_PAIRS]; STRIP_ROWS]) {
-        let left = LeftWords::<KEY_PAIRS, 1>(weights.as_flattened());
+        let left = LeftWords::<KEY_PAIRS, 1> { words: weights.as_flattened(), ahead: 0 };
         let mixed = &mut self.rows.mixed[run.start * self.width..run.end * self.width];
         for first in (0..self.width).step_by(PANEL_COLUMNS) {
             let (stride, out) =

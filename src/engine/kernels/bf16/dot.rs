@@ -49,10 +49,24 @@ impl Dot {
         right: RightPairs<'_>,
         out: Out<'_>,
     ) {
+        self.multiply((left, rows), None, right, out);
+    }
+
+    /// As [`Self::accumulate`], but where there is a bias, sums start from it.
+    pub(super) fn multiply<const ROW: usize, const PAIR: usize>(
+        self,
+        (left, rows): (LeftWords<'_, ROW, PAIR>, usize),
+        bias: Option<&[f32; PANEL_COLUMNS]>,
+        right: RightPairs<'_>,
+        out: Out<'_>,
+    ) {
         let Out { values: sums, stride, first } = out;
         let pairs = right.pairs();
         assert!((1..=STRIP_ROWS).contains(&rows), "a tile of {rows} rows");
-        assert!(pairs > 0 && left.0.len() > (rows - 1) * ROW + (pairs - 1) * PAIR, "short rows");
+        assert!(
+            pairs > 0 && left.words.len() > (rows - 1) * ROW + (pairs - 1) * PAIR,
+            "short rows"
+        );
         assert!(right.first + PANEL_COLUMNS <= right.stride, "columns past the right operand");
         let end = (rows - 1) * stride + first + PANEL_COLUMNS;
         assert!(sums.len() >= end, "sums for fewer than {rows} rows");
@@ -61,12 +75,18 @@ impl Dot {
         #[cfg(target_arch = "x86_64")]
         {
             let Self(()) = self;
+            let out = sums[first..].as_mut_ptr();
+            let (from, from_step) =
+                bias.map_or((out.cast_const(), stride), |bias| (bias.as_ptr(), 0));
             let tile = x86::Tile {
-                left: left.0.as_ptr(),
+                left: left.words.as_ptr(),
                 right: right.values[2 * right.first..].as_ptr(),
                 right_step: 2 * right.stride,
                 pairs,
-                out: sums[first..].as_mut_ptr(),
+                ahead: left.ahead,
+                from,
+                from_step,
+                out,
                 out_step: stride,
             };
             // SAFETY: `self` proves the features; the asserts above prove the tile's extent.
@@ -135,13 +155,13 @@ pub(super) fn transposed(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{BLOCK_KEYS, KEY_PAIRS};
+    use super::{BLOCK_KEYS, KEY_PAIRS, STRIP_ROWS};
     use std::arch::x86_64::{
-        __m128i, __m512, __m512bh, __m512i, _mm_unpackhi_epi32, _mm_unpackhi_epi64,
-        _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm512_cvtne2ps_pbh, _mm512_dpbf16_ps,
-        _mm512_loadu_epi16, _mm512_loadu_ps, _mm512_max_ps, _mm512_reduce_add_ps,
-        _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps,
-        _mm512_storeu_ps,
+        __m128i, __m512, __m512bh, __m512i, _MM_HINT_T0, _MM_HINT_T1, _mm_prefetch,
+        _mm_unpackhi_epi32, _mm_unpackhi_epi64, _mm_unpacklo_epi32, _mm_unpacklo_epi64,
+        _mm512_cvtne2ps_pbh, _mm512_dpbf16_ps, _mm512_loadu_epi16, _mm512_loadu_ps, _mm512_max_ps,
+        _mm512_reduce_add_ps, _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_ps,
+        _mm512_setzero_ps, _mm512_storeu_ps,
     };
     use std::mem::transmute;
 
@@ -161,6 +181,12 @@ mod x86 {
         /// From one pair of the depth to the next.
         pub(super) right_step: usize,
         pub(super) pairs: usize,
+        /// As in `LeftWords`.
+        pub(super) ahead: usize,
+        /// What the first row's sums start from.
+        pub(super) from: *const f32,
+        /// From one row to the next.
+        pub(super) from_step: usize,
         /// Sums of the first row.
         pub(super) out: *mut f32,
         /// From one row to the next.
@@ -172,7 +198,8 @@ mod x86 {
         ///
         /// # Safety
         /// `rows` is 1 to 12. `left` has a word at `row * ROW + pair * PAIR`, `right` has 64 values
-        /// from `pair * right_step`, and `out` 32 from `row * out_step`, for all rows and pairs.
+        /// from `pair * right_step`, `out` 32 from
+        /// `row * out_step` and `from` 32 from `row * from_step`, for all rows and pairs.
         #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
         pub(super) unsafe fn run<const ROW: usize, const PAIR: usize>(self, rows: usize) {
             macro_rules! heights {
@@ -184,7 +211,21 @@ mod x86 {
                     }
                 };
             }
+            if self.ahead > 0 {
+                self.prefetch_sums();
+            }
             heights!(1 2 3 4 5 6 7 8 9 10 11 12);
+        }
+
+        /// Asks for the next strip's sums to be brought near: they may be anywhere.
+        #[inline]
+        fn prefetch_sums(self) {
+            for vector in 0..2 * STRIP_ROWS {
+                let row = self.out.wrapping_add((STRIP_ROWS + vector / 2) * self.out_step);
+                let sums = row.wrapping_add(vector % 2 * LANES);
+                // SAFETY: a prefetch reads nothing that the program could see, and faults nowhere.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(sums.cast()) };
+            }
         }
 
         /// # Safety
@@ -193,11 +234,11 @@ mod x86 {
         unsafe fn rows<const R: usize, const ROW: usize, const PAIR: usize>(self) {
             let mut sums: [Sums; R] = [[_mm512_setzero_ps(); 2]; R];
             for (row, [low, high]) in sums.iter_mut().enumerate() {
-                let out = self.out.wrapping_add(row * self.out_step);
-                // SAFETY: 32 sums of this row are there.
-                *low = unsafe { _mm512_loadu_ps(out) };
+                let from = self.from.wrapping_add(row * self.from_step);
+                // SAFETY: 32 sums for this row are there.
+                *low = unsafe { _mm512_loadu_ps(from) };
                 // SAFETY: as above.
-                *high = unsafe { _mm512_loadu_ps(out.wrapping_add(LANES)) };
+                *high = unsafe { _mm512_loadu_ps(from.wrapping_add(LANES)) };
             }
             for pair in 0..self.pairs {
                 // SAFETY: the caller's promise, for this pair.
@@ -228,6 +269,8 @@ mod x86 {
             let right_low = unsafe { load(right) };
             // SAFETY: as above.
             let right_high = unsafe { load(right.wrapping_add(2 * LANES)) };
+            let ahead = self.left.wrapping_add(pair * PAIR + self.ahead);
+            _mm_prefetch::<_MM_HINT_T1>(ahead.cast());
             for (row, [low, high]) in sums.iter_mut().enumerate() {
                 // SAFETY: this row has a word for this pair.
                 let word = unsafe { self.left.wrapping_add(row * ROW + pair * PAIR).read() };

@@ -19,7 +19,11 @@ const PIECE_PAIRS: usize = 64;
 /// Rows of word pairs, the left operand of a tile: the word of a row and a pair of the depth is at
 /// `row * ROW + pair * PAIR`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct LeftWords<'a, const ROW: usize, const PAIR: usize>(pub(super) &'a [u32]);
+pub(super) struct LeftWords<'a, const ROW: usize, const PAIR: usize> {
+    pub(super) words: &'a [u32],
+    /// From a word to the one in its place in the tile after this one, which is brought near; or 0.
+    pub(super) ahead: usize,
+}
 
 /// Part of a left operand as f32: `[2 * PIECE_PAIRS][STRIP_ROWS]`.
 pub(super) struct LeftPiece([[f32; STRIP_ROWS]; 2 * PIECE_PAIRS]);
@@ -38,7 +42,7 @@ impl LeftPiece {
     ) -> PackedColumns<'_> {
         let columns = self.0.as_chunks_mut::<2>().0.iter_mut();
         for ([high, low], pair) in columns.zip(pairs) {
-            let words = left.0[pair * PAIR..].iter().step_by(ROW).take(rows);
+            let words = left.words[pair * PAIR..].iter().step_by(ROW).take(rows);
             for ((low, high), word) in low.iter_mut().zip(high).zip(words) {
                 [*low, *high] = halves(*word);
             }

@@ -6,17 +6,17 @@
 #![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
 
 use super::super::portable::{Isa, Job, Out, Right, mul_add};
-use super::super::product::PackedColumns;
+use super::super::product::{PackedColumns, Run};
 use super::super::{PANEL_COLUMNS, STRIP_ROWS};
 use super::BLOCK;
-use super::panels::{BLOCK_BYTES, WORD, factors};
+use super::panels::{BLOCK_BYTES, Int8Panels, WORD, factors};
 use super::strips::{BLOCK_WORDS, Int8Strips, SCALES, STRIP_WORDS, SUMS};
 
-/// Adds the product of `left` and one panel to `out`, `[rows, padded to strips][PANEL_COLUMNS]`.
-pub(super) struct PanelJob<'a> {
+/// The product of `left` and a run of panels, a panel at a time: its blocks are widened only once.
+pub(super) struct RunJob<'a> {
     pub(super) left: &'a Int8Strips,
-    pub(super) right: &'a [u8],
-    pub(super) out: &'a mut [f32],
+    pub(super) right: &'a Int8Panels,
+    pub(super) run: Run<'a>,
 }
 
 /// One block of a panel, widened.
@@ -26,18 +26,25 @@ struct Block {
     minima: [f32; PANEL_COLUMNS],
 }
 
-impl Job for PanelJob<'_> {
+impl Job for RunJob<'_> {
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let Self { left, right, out } = self;
-        for (index, bytes) in right.as_chunks::<BLOCK_BYTES>().0.iter().enumerate() {
-            let block = Block::new(bytes);
-            let outs = out.as_chunks_mut::<{ STRIP_ROWS * PANEL_COLUMNS }>().0;
-            for (strip, out) in outs.iter_mut().enumerate() {
-                let rows = STRIP_ROWS.min(left.rows() - strip * STRIP_ROWS);
-                add::<I>(&left.strip(strip)[index], rows, &block, out);
-            }
+        let Self { left, right, run } = self;
+        for run in run.panels(left.rows()) {
+            multiply::<I>(left, right.panel(run.first), run);
         }
+    }
+}
+
+/// The product of `left` and one panel.
+#[inline(always)]
+fn multiply<I: Isa>(left: &Int8Strips, right: &[u8], mut run: Run<'_>) {
+    for (index, bytes) in right.as_chunks::<BLOCK_BYTES>().0.iter().enumerate() {
+        let block = Block::new(bytes);
+        run.pieces((left.rows(), usize::MAX), index, |piece| {
+            let (strip, rows) = (piece.strip, piece.rows);
+            add::<I>(&left.strip(strip)[index], rows, &block, piece.started());
+        });
     }
 }
 

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use rayon::iter::ParallelIterator;
 
+use super::super::{PANEL_COLUMNS, STRIP_ROWS};
 use super::panels::factors;
 use super::strips::{SCALES, SUMS};
 use super::*;
@@ -35,13 +36,13 @@ fn panels(weights: &[f32], depth: usize) -> Int8Panels {
     panels
 }
 
-/// `[rows][columns]` of a product that `add` adds to 0 panel by panel.
-fn read(left: &Int8Strips, right: &Int8Panels, add: impl Fn(usize, &mut [f32])) -> Vec<Vec<f32>> {
+/// `[rows][columns]` of a product that `multiply` makes panel by panel.
+fn read(left: &Int8Strips, right: &Int8Panels, multiply: impl Fn(Run<'_>)) -> Vec<Vec<f32>> {
     let size = left.rows().next_multiple_of(STRIP_ROWS) * PANEL_COLUMNS;
     let mut rows = vec![Vec::new(); left.rows()];
-    for panel in 0..right.panels() {
-        let mut out = vec![0.0; size];
-        add(panel, &mut out);
+    for first in 0..right.panels() {
+        let mut out = vec![f32::NAN; size];
+        multiply(Run { first, bias: None, out: &mut out });
         for (row, lanes) in rows.iter_mut().zip(out.chunks_exact(PANEL_COLUMNS)) {
             row.extend_from_slice(lanes);
         }
@@ -53,7 +54,7 @@ fn read(left: &Int8Strips, right: &Int8Panels, add: impl Fn(usize, &mut [f32])) 
 }
 
 fn product(level: Level, left: &Int8Strips, right: &Int8Panels) -> Vec<Vec<f32>> {
-    read(left, right, |panel, out| multiply_panel(level, left, right, panel, out))
+    read(left, right, |run| multiply_run(level, left, right, run))
 }
 
 fn bits(product: &[Vec<f32>]) -> Vec<Vec<u32>> {
@@ -157,9 +158,8 @@ fn all_fusing_levels_and_both_forms_give_the_same_bits() {
         let left = strips(first, &numbers(rows * depth, 1), depth);
         let expected = bits(&product(first, &left, &right));
         for level in fusing() {
-            let generic = read(&left, &right, |panel, out| {
-                let right = right.panel(panel);
-                level.run(generic::PanelJob { left: &left, right, out });
+            let generic = read(&left, &right, |run| {
+                level.run(generic::RunJob { left: &left, right: &right, run });
             });
             assert_eq!(bits(&generic), expected, "{level:?}, generic");
             assert_eq!(bits(&product(level, &left, &right)), expected, "{level:?}");
@@ -218,9 +218,10 @@ fn zeros_change_nothing() {
         let nothing = strips(level, &vec![-0.0; 5 * depth], depth);
         let weights = panels(&numbers(40 * depth, 1), depth);
         for (left, right) in [(&left, &right), (&nothing, &weights)] {
-            let mut out = vec![3.5; STRIP_ROWS * PANEL_COLUMNS];
-            multiply_panel(level, left, right, 1, &mut out);
-            assert_eq!(out, vec![3.5; STRIP_ROWS * PANEL_COLUMNS]);
+            let mut out = vec![0.0; STRIP_ROWS * PANEL_COLUMNS];
+            let bias = Some(&[3.5; PANEL_COLUMNS][..]);
+            multiply_run(level, left, right, Run { first: 1, bias, out: &mut out });
+            assert_eq!(out[..5 * PANEL_COLUMNS], [3.5; 5 * PANEL_COLUMNS]);
         }
     }
 }

@@ -39,8 +39,8 @@ impl Case {
         let rows = left.len() / self.depth;
         let mut out =
             vec![vec![0.0; rows.next_multiple_of(STRIP_ROWS) * PANEL_COLUMNS]; panels.panels()];
-        for (panel, out) in out.iter_mut().enumerate() {
-            multiply(level, &strips, &panels, panel, out);
+        for (first, out) in out.iter_mut().enumerate() {
+            multiply(level, &strips, &panels, Run { first, bias: None, out });
         }
         let value = |row: usize, column: usize| {
             out[column / PANEL_COLUMNS][row * PANEL_COLUMNS + column % PANEL_COLUMNS]
@@ -49,22 +49,16 @@ impl Case {
     }
 }
 
-type Multiply = fn(Level, &Bf16Strips, &Bf16Panels, usize, &mut [f32]);
+type Multiply = fn(Level, &Bf16Strips, &Bf16Panels, Run<'_>);
 
 /// The product as levels without the instruction make it, at any level.
-fn multiply_wide(
-    level: Level,
-    left: &Bf16Strips,
-    right: &Bf16Panels,
-    panel: usize,
-    out: &mut [f32],
-) {
-    let right = RightPairs { values: right.panel(panel), stride: PANEL_COLUMNS, first: 0 };
-    level.run(WideJob { left, right, out });
+fn multiply_by_widening(level: Level, left: &Bf16Strips, right: &Bf16Panels, run: Run<'_>) {
+    level.run(WideJob { left, right, run });
 }
 
 fn ways() -> Vec<(Level, Multiply)> {
-    let both = |level| [(level, multiply_panel as Multiply), (level, multiply_wide as Multiply)];
+    let both =
+        |level| [(level, multiply_run as Multiply), (level, multiply_by_widening as Multiply)];
     Level::all().into_iter().flat_map(both).collect()
 }
 
@@ -103,20 +97,22 @@ fn a_row_does_not_depend_on_how_many_share_the_product() {
 }
 
 #[test]
-fn a_product_is_added_to_what_is_there() {
-    let (panels, mut strips) = (Bf16Panels::zeros(3, 4), Bf16Strips::default());
-    for level in Level::all() {
+fn a_product_starts_from_its_bias_and_not_from_what_is_there() {
+    let (panels, mut strips) = (Bf16Panels::zeros(40, 4), Bf16Strips::default());
+    let bias: Vec<f32> = (0..64_u8).map(f32::from).collect();
+    for (level, multiply) in ways() {
         strips.pack(level, &[1.0; 4], 4);
-        let mut out = vec![2.5; STRIP_ROWS * PANEL_COLUMNS];
-        multiply_panel(level, &strips, &panels, 0, &mut out);
-        assert_eq!(out[..PANEL_COLUMNS], [2.5; PANEL_COLUMNS]);
+        let mut out = vec![7.5; 2 * STRIP_ROWS * PANEL_COLUMNS];
+        multiply(level, &strips, &panels, Run { first: 0, bias: Some(&bias), out: &mut out });
+        let rows = [&out[..PANEL_COLUMNS], &out[STRIP_ROWS * PANEL_COLUMNS..][..PANEL_COLUMNS]];
+        assert_eq!(rows.concat(), bias, "{level:?}");
     }
 }
 
 #[test]
 fn all_fusing_levels_give_the_same_bits_with_the_instruction_and_without() {
     let case = Case::new(17, 1101, 33);
-    let expected = case.product(Level::detect(), &case.left, multiply_panel);
+    let expected = case.product(Level::detect(), &case.left, multiply_run);
     for (level, multiply) in ways() {
         let same = case.product(level, &case.left, multiply) == expected;
         assert!(same || level.name() == "portable", "{level:?}");

@@ -1,0 +1,266 @@
+//! One request's end: its one terminal outcome, its times, and what the server said about it.
+
+use std::collections::HashMap;
+
+use hyper::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use tokio::time::Instant;
+
+use crate::workload::Route;
+
+/// How a request ended. Every request ends in exactly one of these ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// 200 with an answer to every question.
+    Answered,
+    /// 429 or 503: the server did not take it.
+    Refused,
+    /// 408 or 504: the server gave up.
+    Expired,
+    /// Any other status, or 200 without all answers.
+    Failed,
+    /// The client's patience ended first.
+    TimedOut,
+    /// Its client went away, as the workload wanted.
+    Disconnected,
+    /// No connection, or it broke.
+    ConnectionError,
+}
+
+impl Outcome {
+    /// All of them, in the order of reports.
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Answered,
+        Self::Refused,
+        Self::Expired,
+        Self::Failed,
+        Self::TimedOut,
+        Self::Disconnected,
+        Self::ConnectionError,
+    ];
+
+    /// The word of reports.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Refused => "refused",
+            Self::Expired => "expired",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed_out",
+            Self::Disconnected => "disconnected",
+            Self::ConnectionError => "connection_error",
+        }
+    }
+
+    /// Of a response with this status, all of whose answers are there or not.
+    pub(crate) fn of(status: StatusCode, complete: bool) -> Self {
+        match status.as_u16() {
+            200 if complete => Self::Answered,
+            429 | 503 => Self::Refused,
+            408 | 504 => Self::Expired,
+            _ => Self::Failed,
+        }
+    }
+}
+
+/// A request that was sent, and how it ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Exchange {
+    pub(crate) outcome: Outcome,
+    /// When the client began to send it.
+    pub(crate) sent: Instant,
+    /// When the last byte had come, or the client gave up.
+    pub(crate) ended: Instant,
+    /// What the server said, where it said something.
+    pub(crate) reply: Option<Reply>,
+    /// What went wrong, in words.
+    pub(crate) fault: Option<String>,
+}
+
+/// What the server said in its head.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    /// `x-docket-reason`.
+    pub(crate) reason: Option<String>,
+    /// `retry-after-ms`, else `Retry-After`.
+    pub(crate) retry_after_ms: Option<u64>,
+    pub(crate) computed_tokens: u64,
+    pub(crate) cached_tokens: u64,
+    /// Absent where the server measures nothing.
+    pub(crate) stages: Option<Stages>,
+}
+
+/// The server's own times, microseconds.
+#[expect(clippy::struct_field_names, reason = "units are last in names")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Stages {
+    /// From admission until work on it starts; without the engine wait where that is told apart.
+    pub(crate) queue_us: u64,
+    pub(crate) state_us: u64,
+    /// 0 where the server has no `Server-Timing`: then it is part of the queue wait.
+    pub(crate) engine_wait_us: u64,
+    pub(crate) engine_us: u64,
+    pub(crate) total_us: u64,
+}
+
+impl Reply {
+    /// Reads the headers that docs/API.md lists; what is absent or no number counts as 0.
+    pub(crate) fn of(status: StatusCode, headers: &HeaderMap) -> Self {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let whole = |name: &str| text(name).and_then(|text| text.parse::<u64>().ok());
+        Self {
+            status: status.as_u16(),
+            reason: text("x-docket-reason").map(str::to_owned),
+            retry_after_ms: whole("retry-after-ms").or(whole("retry-after").map(|s| s * 1_000)),
+            computed_tokens: whole("x-docket-computed-tokens").unwrap_or(0),
+            cached_tokens: whole("x-docket-cached-tokens").unwrap_or(0),
+            stages: text("server-timing").and_then(server_timing).or_else(|| own_headers(&text)),
+        }
+    }
+}
+
+/// Source: W3C "Server Timing": `name;dur=milliseconds`, with commas between.
+fn server_timing(text: &str) -> Option<Stages> {
+    let mut stages = Stages::default();
+    let mut has_total = false;
+    for entry in text.split(',') {
+        let Some((name, value)) = entry.trim().split_once(";dur=") else { continue };
+        let time_us = us(value);
+        match name {
+            "queue" => stages.queue_us = time_us,
+            "state" => stages.state_us = time_us,
+            "engine-wait" => stages.engine_wait_us = time_us,
+            "engine" => stages.engine_us = time_us,
+            "total" => {
+                stages.total_us = time_us;
+                has_total = true;
+            }
+            _ => {}
+        }
+    }
+    has_total.then_some(stages)
+}
+
+fn own_headers<'h>(text: &impl Fn(&str) -> Option<&'h str>) -> Option<Stages> {
+    let time = |name: &str| text(name).map_or(0, us);
+    Some(Stages {
+        total_us: text("x-docket-total-ms").map(us)?,
+        queue_us: time("x-docket-queue-ms"),
+        state_us: time("x-docket-state-ms"),
+        engine_us: time("x-docket-engine-ms"),
+        engine_wait_us: 0,
+    })
+}
+
+/// Milliseconds in decimal as microseconds.
+fn us(milliseconds: &str) -> u64 {
+    let value: f64 = milliseconds.trim().parse().unwrap_or(0.0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to an hour; what is not a number becomes 0"
+    )]
+    let whole = (value * 1e3).round().clamp(0.0, 3.6e9) as u64;
+    whole
+}
+
+/// Whether a body of 200 has what was asked for: one answer a question.
+pub(crate) fn is_complete(route: Route, questions: usize, body: &[u8]) -> bool {
+    /// The part of an answer that is looked at.
+    #[derive(Deserialize)]
+    #[expect(
+        clippy::zero_sized_map_values,
+        reason = "it is a JSON object whose values are skipped"
+    )]
+    struct Body {
+        answers: HashMap<String, IgnoredAny>,
+    }
+    match route {
+        Route::Prewarm => true,
+        Route::Decide => {
+            serde_json::from_slice::<Body>(body).is_ok_and(|body| body.answers.len() == questions)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &'static str)| {
+            (hyper::header::HeaderName::from_static(name), value.parse().unwrap())
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn stages_come_from_server_timing() {
+        let timing = "queue;dur=1.5, state;dur=20.0, engine-wait;dur=0.3, engine;dur=7.0, other;dur=0.2, total;dur=29.0";
+        let reply = Reply::of(
+            StatusCode::OK,
+            &headers(&[
+                ("server-timing", timing),
+                ("x-docket-queue-ms", "9"),
+                ("x-docket-computed-tokens", "41"),
+            ]),
+        );
+        let stages = Stages {
+            queue_us: 1_500,
+            state_us: 20_000,
+            engine_wait_us: 300,
+            engine_us: 7_000,
+            total_us: 29_000,
+        };
+        assert_eq!((reply.stages, reply.computed_tokens), (Some(stages), 41));
+    }
+
+    #[test]
+    fn stages_come_from_the_own_headers_where_server_timing_is_absent() {
+        let own = [
+            ("x-docket-queue-ms", "1.8"),
+            ("x-docket-total-ms", "2.5"),
+            ("x-docket-engine-ms", "?"),
+        ];
+        let stages = Reply::of(StatusCode::OK, &headers(&own)).stages.unwrap();
+        assert_eq!((stages.queue_us, stages.total_us, stages.engine_us), (1_800, 2_500, 0));
+        assert_eq!(Reply::of(StatusCode::OK, &headers(&[])).stages, None);
+    }
+
+    #[test]
+    fn the_finer_retry_after_is_read_first() {
+        let of = |pairs: &[_]| Reply::of(StatusCode::TOO_MANY_REQUESTS, &headers(pairs));
+        let both = of(&[
+            ("retry-after", "2"),
+            ("retry-after-ms", "1200"),
+            ("x-docket-reason", "queue_full"),
+        ]);
+        assert_eq!(
+            (both.retry_after_ms, both.reason.as_deref()),
+            (Some(1_200), Some("queue_full"))
+        );
+        assert_eq!(of(&[("retry-after", "2")]).retry_after_ms, Some(2_000));
+    }
+
+    #[test]
+    fn each_status_has_one_outcome() {
+        let of = |status| Outcome::of(StatusCode::from_u16(status).unwrap(), true);
+        assert_eq!(
+            [200, 429, 503].map(of),
+            [Outcome::Answered, Outcome::Refused, Outcome::Refused]
+        );
+        assert_eq!([504, 422, 500].map(of), [Outcome::Expired, Outcome::Failed, Outcome::Failed]);
+        assert_eq!(Outcome::of(StatusCode::OK, false), Outcome::Failed);
+    }
+
+    #[test]
+    fn an_answer_to_every_question_is_wanted() {
+        let body = br#"{"model":"m","answers":{"q0":{"type":"noul","noul":0.5}},"usage":{}}"#;
+        assert!(is_complete(Route::Decide, 1, body));
+        assert!(!is_complete(Route::Decide, 2, body));
+        assert!(!is_complete(Route::Decide, 1, b"{\"answers\":"));
+        assert!(is_complete(Route::Prewarm, 0, b""));
+    }
+}

@@ -1,0 +1,233 @@
+//! The load: sends a workload's requests in an open or a closed loop and measures each end.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_local;
+use tokio::time::Instant;
+
+use crate::client::Driver;
+use crate::exchange::Outcome;
+use crate::measure::{Label, Measures};
+use crate::pacer::Pacer;
+use crate::workload::{Planned, Request, Requests, Route};
+
+/// Prewarms that are under way at once before a run.
+const RESIDENTS_AT_ONCE: u32 = 8;
+/// What requests without a lane are listed under.
+const NO_LANE: &str = "none";
+
+/// A request and when it starts, microseconds from the beginning.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Start {
+    pub(crate) at_us: u64,
+    pub(crate) planned: Planned,
+}
+
+/// When a closed loop ends: at whichever comes first.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Until {
+    pub(crate) requests: Option<u64>,
+    pub(crate) duration: Option<Duration>,
+}
+
+/// A run: what is asked, of whom, and what came of it.
+#[derive(Debug)]
+pub(crate) struct Load<D> {
+    driver: D,
+    requests: RefCell<Requests>,
+    measures: RefCell<Measures>,
+    began: Cell<Instant>,
+    /// The time at the beginning that is not measured.
+    warm_up: Duration,
+    /// When requests cease to start; none where that is not known beforehand.
+    last_start: Cell<Option<Instant>>,
+    last_end: Cell<Instant>,
+}
+
+impl<D: Driver + 'static> Load<D> {
+    /// A run that has not begun.
+    pub(crate) fn new(driver: D, requests: Requests, warm_up: Duration) -> Rc<Self> {
+        let measures = RefCell::new(Measures::new(requests.tenant_names().len()));
+        let now = Instant::now();
+        Rc::new(Self {
+            driver,
+            requests: RefCell::new(requests),
+            measures,
+            began: Cell::new(now),
+            warm_up,
+            last_start: Cell::new(None),
+            last_end: Cell::new(now),
+        })
+    }
+
+    /// Prewarms all states that the workload calls resident, outside the measures.
+    ///
+    /// # Errors
+    /// When one cannot be made resident.
+    pub(crate) async fn make_resident(self: &Rc<Self>) -> anyhow::Result<()> {
+        let wanted = Rc::new(RefCell::new(self.requests.borrow().residents()));
+        let workers: Vec<_> = (0..RESIDENTS_AT_ONCE)
+            .map(|_| spawn_local(Rc::clone(self).prewarm(Rc::clone(&wanted))))
+            .collect();
+        for worker in workers {
+            worker.await.context("a prewarm of the generator panicked")??;
+        }
+        Ok(())
+    }
+
+    async fn prewarm(self: Rc<Self>, wanted: Rc<RefCell<Vec<Planned>>>) -> anyhow::Result<()> {
+        loop {
+            let Some(planned) = wanted.borrow_mut().pop() else { return Ok(()) };
+            let request = self.requests.borrow_mut().write(&planned);
+            let exchange = self.driver.send(request).await;
+            ensure!(
+                exchange.outcome == Outcome::Answered,
+                "a state that the workload calls resident could not be prewarmed: {}, {}",
+                exchange.outcome.as_str(),
+                exchange.fault.unwrap_or_default()
+            );
+        }
+    }
+
+    /// Starts every request at its time, whatever became of those before; at most `connections` are
+    /// under way, and one that must wait for a connection is late by that, not forgotten.
+    ///
+    /// # Errors
+    /// When the timer fails.
+    pub(crate) async fn open(
+        self: &Rc<Self>,
+        plan: Vec<Start>,
+        connections: u32,
+        mut pacer: Pacer,
+    ) -> anyhow::Result<()> {
+        let (slots, count) = (Arc::new(Semaphore::new(connections as usize)), plan.len() as u64);
+        let began = Instant::now();
+        self.began.set(began);
+        let last_us = plan.last().map_or(0, |start| start.at_us);
+        self.last_start.set(Some(began + Duration::from_micros(last_us)));
+        // Until when requests waited for a connection.
+        let mut freed = began;
+        for Start { at_us, planned } in plan {
+            let intended = began + Duration::from_micros(at_us);
+            pacer.until(intended).await?;
+            let slot = if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
+                slot
+            } else {
+                let slot = Arc::clone(&slots).acquire_owned().await?;
+                freed = Instant::now();
+                slot
+            };
+            let waited = intended < freed;
+            let request = self.requests.borrow_mut().write(&planned);
+            let load = Rc::clone(self);
+            spawn_local(async move {
+                load.send(request, intended, waited).await;
+                drop(slot);
+            });
+        }
+        // All have ended when all slots are free.
+        let _all = slots.acquire_many(connections).await?;
+        let ended = self.measures.borrow().ends();
+        ensure!(ended == count, "{count} requests were sent, but {ended} ends were counted");
+        Ok(())
+    }
+
+    /// Keeps one request of each client under way until the end.
+    ///
+    /// # Errors
+    /// When a client panicked.
+    pub(crate) async fn closed(self: &Rc<Self>, clients: u32, until: Until) -> anyhow::Result<()> {
+        let began = Instant::now();
+        self.began.set(began);
+        let deadline = until.duration.map(|duration| began + duration);
+        self.last_start.set(deadline);
+        let left = Rc::new(Cell::new(until.requests.unwrap_or(u64::MAX)));
+        let work = |load: Rc<Self>, left: Rc<Cell<u64>>| async move {
+            while left.get() > 0 && deadline.is_none_or(|deadline| Instant::now() < deadline) {
+                left.set(left.get() - 1);
+                let request = load.next();
+                load.send(request, Instant::now(), false).await;
+            }
+        };
+        let workers: Vec<_> =
+            (0..clients).map(|_| spawn_local(work(Rc::clone(self), Rc::clone(&left)))).collect();
+        for worker in workers {
+            worker.await.context("a client of the generator panicked")?;
+        }
+        Ok(())
+    }
+
+    fn next(&self) -> Request {
+        let mut requests = self.requests.borrow_mut();
+        let planned = requests.draw();
+        requests.write(&planned)
+    }
+
+    /// Sends one request and counts its end.
+    async fn send(&self, request: Request, intended: Instant, waited: bool) {
+        let route = request.route;
+        let mut label = Label { waited, ..self.label(&request, intended) };
+        let exchange = self.driver.send(request).await;
+        self.last_end.set(exchange.ended);
+        label.is_loaded = self.last_start.get().is_none_or(|last| exchange.ended <= last);
+        let mut measures = self.measures.borrow_mut();
+        if intended.saturating_duration_since(self.began.get()) < self.warm_up {
+            measures.warm_up += 1;
+            return;
+        }
+        match route {
+            Route::Decide => measures.record(label, exchange),
+            Route::Prewarm => measures.record_prewarm(label, exchange),
+        }
+    }
+
+    fn label(&self, request: &Request, intended: Instant) -> Label {
+        let requests = self.requests.borrow();
+        let traffic = &requests.workload().traffic[request.traffic];
+        Label {
+            lane: traffic.lane.map_or(NO_LANE, crate::workload::Lane::as_str),
+            tenant: request.tenant,
+            questions: request.questions,
+            limit: traffic.limit_ms.map(|limit| Duration::from_millis(limit.into())),
+            intended,
+            waited: false,
+            is_loaded: true,
+        }
+    }
+
+    /// The measures, and how long requests were started and until the last end, after the warm-up.
+    pub(crate) fn finish(&self) -> (Measures, Duration, Duration) {
+        let from = self.began.get() + self.warm_up;
+        let whole = self.last_end.get().saturating_duration_since(from);
+        let load = self.last_start.get().map_or(whole, |last| last.saturating_duration_since(from));
+        (self.measures.take(), load.min(whole), whole)
+    }
+}
+
+/// The plan of an open loop: a request at each start, and before it, where the workload wants one, the
+/// prewarm of a state that its tenant has not used yet.
+pub(crate) fn plan(requests: &mut Requests, starts_us: &[u64]) -> Vec<Start> {
+    let mut used = std::collections::HashSet::new();
+    let mut plan = Vec::with_capacity(starts_us.len());
+    for at_us in starts_us {
+        let planned = requests.draw();
+        requests.prepare(&planned);
+        if let Some(lead_ms) = requests.prewarm_lead_ms(&planned)
+            && used.insert((planned.tenant, planned.text))
+        {
+            let at_us = at_us.saturating_sub(u64::from(lead_ms) * 1_000);
+            plan.push(Start { at_us, planned: Requests::prewarm_of(&planned) });
+        }
+        plan.push(Start { at_us: *at_us, planned });
+    }
+    plan.sort_by_key(|start| start.at_us);
+    plan
+}
+
+#[cfg(test)]
+mod tests;

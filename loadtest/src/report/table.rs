@@ -1,0 +1,183 @@
+//! The report as a table for people.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::{Loop, Report, seconds};
+use crate::exchange::Outcome;
+use crate::measure::{Group, Times};
+
+impl Report {
+    /// The whole report as text.
+    pub(crate) fn table(&self) -> impl Display {
+        Table(self)
+    }
+}
+
+struct Table<'r>(&'r Report);
+
+impl Display for Table<'_> {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let report = self.0;
+        head(out, report)?;
+        ends(out, report)?;
+        latencies(out, report)?;
+        stages(out, report)?;
+        groups(out, report)?;
+        refusals(out, report)?;
+        generator(out, report)
+    }
+}
+
+fn head(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+    let Report { workload, url, seed, .. } = report;
+    match report.kind {
+        Loop::Open { rate, duration, .. } => {
+            writeln!(out, "open loop, {workload}, {rate}/s for {duration:?}, seed {seed}, {url}")?;
+        }
+        Loop::Closed { clients } => {
+            writeln!(out, "closed loop, {workload}, {clients} clients, seed {seed}, {url}")?;
+        }
+    }
+    writeln!(
+        out,
+        "offered {:.1} requests/s, achieved {:.1} decisions/s and {:.1} answers/s in {:.2} s; last end after {:.2} s",
+        report.offered_rate(),
+        report.achieved_rate(),
+        report.answers_rate(),
+        seconds(report.load),
+        seconds(report.whole),
+    )
+}
+
+/// Every request's one end.
+fn ends(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+    let measures = &report.measures;
+    write!(out, "{} requests:", report.sent())?;
+    for outcome in Outcome::ALL {
+        let count = measures.all.counts.of(outcome);
+        if count > 0 || outcome == Outcome::Answered {
+            write!(out, " {count} {}", outcome.as_str())?;
+        }
+    }
+    if measures.warm_up > 0 {
+        write!(out, "; {} in the warm-up", measures.warm_up)?;
+    }
+    let prewarms = &measures.prewarms.counts;
+    if prewarms.sum() > 0 {
+        write!(
+            out,
+            "; prewarms: {} of {} answered",
+            prewarms.of(Outcome::Answered),
+            prewarms.sum()
+        )?;
+    }
+    let all = &measures.all;
+    writeln!(out, "\ntokens: {} computed, {} cached", all.computed_tokens, all.cached_tokens)?;
+    match &measures.first_fault {
+        Some(fault) => writeln!(out, "first fault: {fault}"),
+        None => Ok(()),
+    }
+}
+
+fn titles(out: &mut Formatter<'_>, title: &str) -> fmt::Result {
+    let columns = ["p50", "p90", "p99", "p99.9", "max", "mean", "count"];
+    write!(out, "\n{title:<22}")?;
+    columns.iter().try_for_each(|column| write!(out, "{column:>10}"))?;
+    writeln!(out)
+}
+
+fn row(out: &mut Formatter<'_>, name: &str, times: &Times) -> fmt::Result {
+    write!(out, "{name:<22}")?;
+    for share in [0.5, 0.9, 0.99, 0.999, 1.0] {
+        write!(out, "{:>10.2}", times.ms(share))?;
+    }
+    writeln!(out, "{:>10.2}{:>10}", times.mean_ms(), times.count())
+}
+
+fn latencies(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+    titles(out, "answered, ms")?;
+    match report.kind {
+        Loop::Open { .. } => row(out, "from intended start", &report.measures.all.latency)?,
+        Loop::Closed { .. } => {}
+    }
+    row(out, "from sending", &report.measures.service)?;
+    for (kind, name, group) in report.groups().filter(|(_, _, group)| group.latency.count() > 0) {
+        row(out, &format!("{kind} {name}"), &group.latency)?;
+    }
+    Ok(())
+}
+
+fn stages(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+    let stages = &report.measures.stages;
+    if stages.total.count() == 0 {
+        return writeln!(out, "\nthe server does not say where its time went");
+    }
+    titles(out, "where it went, ms")?;
+    row(out, "queue wait", &stages.queue)?;
+    row(out, "state wait", &stages.state)?;
+    row(out, "engine wait", &stages.engine_wait)?;
+    row(out, "engine time", &stages.engine)?;
+    row(out, "other", &stages.other)?;
+    row(out, "total, by the server", &stages.total)?;
+    row(out, "unexplained", &stages.unexplained)
+}
+
+fn groups(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+    let columns = ["sent", "answered", "refused", "good", "computed", "cached", "under load"];
+    write!(out, "\n{:<22}", "by lane and tenant")?;
+    columns.iter().try_for_each(|column| write!(out, "{column:>11}"))?;
+    writeln!(out)?;
+    for (kind, name, group) in report.groups() {
+        write!(out, "{:<22}", format!("{kind} {name}"))?;
+        group_row(out, group)?;
+    }
+    writeln!(
+        out,
+        "good: answered within the limit, of those admitted; under load: tokens computed while requests started"
+    )
+}
+
+fn group_row(out: &mut Formatter<'_>, group: &Group) -> fmt::Result {
+    let Group { counts, computed_tokens, cached_tokens, loaded_tokens, .. } = group;
+    let good = group.goodput().map_or("-".to_owned(), |good| format!("{good:.3}"));
+    let (answered, refused) = (counts.of(Outcome::Answered), counts.of(Outcome::Refused));
+    write!(out, "{:>11}{answered:>11}{refused:>11}{good:>11}", counts.sum())?;
+    writeln!(out, "{computed_tokens:>11}{cached_tokens:>11}{loaded_tokens:>11}")
+}
+
+fn refusals(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+    let measures = &report.measures;
+    if measures.statuses.keys().any(|status| *status != 200) {
+        write!(out, "\nstatuses:")?;
+        measures.statuses.iter().try_for_each(|(status, n)| write!(out, " {n} x {status}"))?;
+        write!(out, "; reasons:")?;
+        measures.reasons.iter().try_for_each(|(reason, n)| write!(out, " {n} x {reason}"))?;
+        writeln!(out)?;
+    }
+    let waits = &measures.retry_after;
+    if waits.count() + measures.retry_after_missing > 0 {
+        let (half, most) = (waits.ms(0.5), waits.ms(1.0));
+        let missing = measures.retry_after_missing;
+        writeln!(
+            out,
+            "retry after: p50 {half:.0} ms, max {most:.0} ms, {missing} refusals without"
+        )?;
+    }
+    Ok(())
+}
+
+fn generator(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+    let lag = &report.measures.lag;
+    let waits = &report.measures.connection_wait;
+    writeln!(
+        out,
+        "\ngenerator: start lag p50 {:.3} ms, p99 {:.3} ms, max {:.3} ms; {} waited for a connection, max {:.3} ms; {:.0} % of one core",
+        lag.ms(0.5),
+        lag.ms(0.99),
+        lag.ms(1.0),
+        waits.count(),
+        waits.ms(1.0),
+        report.cpu_share() * 100.0
+    )?;
+    report.doubts().iter().try_for_each(|doubt| writeln!(out, "note: {doubt}"))
+}

@@ -1,0 +1,237 @@
+//! Workloads: who asks what about which states, as a small TOML file.
+//!
+//! A workload says nothing of rates or clients: the same file serves the open and the closed loop.
+
+mod check;
+mod draw;
+mod requests;
+mod tenants;
+mod texts;
+mod wording;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use serde::Deserialize;
+
+pub(crate) use draw::Planned;
+pub(crate) use requests::{Request, Requests, Route};
+use tenants::Tenants;
+pub(crate) use texts::TextKey;
+
+/// The workloads that come with the program: name and file.
+const SHIPPED: [(&str, &str); 10] = [
+    ("shared-states", include_str!("../workloads/shared-states.toml")),
+    ("distinct-states", include_str!("../workloads/distinct-states.toml")),
+    ("mixed-lanes", include_str!("../workloads/mixed-lanes.toml")),
+    ("hog-tenant", include_str!("../workloads/hog-tenant.toml")),
+    ("long-prefill", include_str!("../workloads/long-prefill.toml")),
+    ("burst", include_str!("../workloads/burst.toml")),
+    ("tiny", include_str!("../workloads/tiny.toml")),
+    ("overload", include_str!("../workloads/overload.toml")),
+    ("disconnects", include_str!("../workloads/disconnects.toml")),
+    ("smoke", include_str!("../workloads/smoke.toml")),
+];
+
+/// A workload file.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Workload {
+    /// What it is for.
+    pub(crate) about: String,
+    /// Requests of the open loop that start at the same moment.
+    #[serde(default = "one")]
+    pub(crate) burst: u32,
+    /// Sets of states, by name.
+    pub(crate) states: BTreeMap<String, StateSet>,
+    /// Tenants and their shares of the requests; none means one without a name.
+    #[serde(default)]
+    pub(crate) tenants: BTreeMap<String, f64>,
+    /// Kinds of request.
+    pub(crate) traffic: Vec<Traffic>,
+}
+
+/// A set of states and the order in which they are asked about.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StateSet {
+    /// How many.
+    pub(crate) count: u32,
+    /// A mixture of lengths; each state draws one.
+    pub(crate) length: Vec<Length>,
+    /// Zipf's exponent over the states: 0 picks all alike, 1 the first twice as often as the second.
+    pub(crate) zipf: Option<f64>,
+    /// Instead of `zipf`: requests in a row on one state, before the next has its turn.
+    pub(crate) in_turn: Option<u32>,
+    /// How a state grows from request to request.
+    pub(crate) growth: Option<Growth>,
+    /// Whether all states are prewarmed before the run, outside its measures.
+    #[serde(default)]
+    pub(crate) resident: bool,
+    /// Milliseconds by which a prewarm precedes the first request on a state, in the open loop.
+    pub(crate) prewarm_lead_ms: Option<u32>,
+}
+
+/// One part of a mixture of lengths: fixed, or lognormal where `sigma` is given.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Length {
+    /// Weight in the mixture.
+    #[serde(default = "all")]
+    pub(crate) share: f64,
+    /// Length, or median, in words.
+    pub(crate) words: Option<u32>,
+    /// Length, or median, in bytes.
+    pub(crate) bytes: Option<u32>,
+    /// Deviation of the logarithm.
+    #[serde(default)]
+    pub(crate) sigma: f64,
+    /// Longest, in the unit of the length.
+    pub(crate) max: Option<u32>,
+}
+
+/// A transcript: each request sees the state longer than the one before.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Growth {
+    /// Words that each request adds.
+    pub(crate) words: u32,
+    /// Words at which the transcript ends and another takes its place.
+    pub(crate) max_words: u32,
+}
+
+/// One kind of request.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Traffic {
+    /// Weight among the kinds of request.
+    #[serde(default = "all")]
+    pub(crate) share: f64,
+    /// `x-docket-priority`; none sends none.
+    pub(crate) lane: Option<Lane>,
+    /// Name of its set of states.
+    pub(crate) states: String,
+    /// Its only tenant, instead of one by the workload's shares.
+    pub(crate) tenant: Option<String>,
+    /// Its questions.
+    pub(crate) questions: Questions,
+    /// `samples` of the body: a whole number or "auto".
+    pub(crate) samples: Option<toml::Value>,
+    /// The deadline that the server is told, `x-docket-timeout-ms`; none leaves it to the server.
+    pub(crate) timeout_ms: Option<u32>,
+    /// How long the client waits before it gives up; a little longer than the server's deadline.
+    #[serde(default = "patience_ms")]
+    pub(crate) patience_ms: u32,
+    /// Clients that go away.
+    pub(crate) disconnect: Option<Disconnect>,
+    /// Latency that counts as good, from the intended start.
+    pub(crate) limit_ms: Option<u32>,
+}
+
+/// A lane of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Lane {
+    Urgent,
+    Normal,
+    Batch,
+    Idle,
+}
+
+impl Lane {
+    /// The word of the wire.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Urgent => "urgent",
+            Self::Normal => "normal",
+            Self::Batch => "batch",
+            Self::Idle => "idle",
+        }
+    }
+}
+
+/// The questions of a request.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Questions {
+    /// Fewest and most in a request.
+    pub(crate) count: [u32; 2],
+    /// Weights of the kinds.
+    pub(crate) kinds: Kinds,
+    /// Fewest and most options of a choice, or levels of a score.
+    #[serde(default = "options")]
+    pub(crate) options: [u32; 2],
+    /// Different questions to draw from.
+    pub(crate) variants: u32,
+}
+
+/// Weights of the kinds of question.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Kinds {
+    pub(crate) noul: f64,
+    pub(crate) choice: f64,
+    pub(crate) score: f64,
+}
+
+/// A share of clients that close the connection without an answer.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Disconnect {
+    /// Share of the requests, 0 to 1.
+    pub(crate) share: f64,
+    /// Milliseconds from sending.
+    pub(crate) after_ms: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn all() -> f64 {
+    1.0
+}
+
+fn patience_ms() -> u32 {
+    120_000
+}
+
+fn options() -> [u32; 2] {
+    [3, 3]
+}
+
+impl Workload {
+    /// The shipped workload of this name, or else the file at this path.
+    ///
+    /// # Errors
+    /// When there is neither, or the file breaks a rule; all faults are named at once.
+    pub(crate) fn load(name: &str) -> anyhow::Result<Self> {
+        if let Some((_, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
+            return Self::parse(name, text);
+        }
+        if !Path::new(name).is_file() {
+            let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+            bail!("--workload {name:?} is neither a file nor one of {}", names.join(", "));
+        }
+        let text = std::fs::read_to_string(name).with_context(|| format!("--workload {name}"))?;
+        Self::parse(name, &text)
+    }
+
+    fn parse(name: &str, text: &str) -> anyhow::Result<Self> {
+        let workload: Self = toml::from_str(text).with_context(|| format!("workload {name}"))?;
+        let faults = workload.faults();
+        if !faults.is_empty() {
+            bail!("workload {name}: {}", faults.join("; "));
+        }
+        Ok(workload)
+    }
+
+    /// The tenants in the order of their numbers.
+    pub(crate) fn tenant_names(&self) -> Vec<String> {
+        self.tenants.keys().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;
