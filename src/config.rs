@@ -15,8 +15,8 @@ use std::time::Duration;
 use actors::PAGE_TOKENS;
 
 pub use self::choices::{
-    BoundaryRegistration, ContextLimit, DialectChoice, EngineKind, FakeFault, FaultKind, KvBytes,
-    LayoutChoice, PrecisionChoice, Readout, SamplesDefault,
+    BoundaryRegistration, ContextLimit, DeviceChoice, DialectChoice, EngineKind, FakeFault,
+    FaultKind, KvBytes, LayoutChoice, PrecisionChoice, Readout, SamplesDefault,
 };
 pub use self::faults::{Fault, Faults};
 
@@ -108,9 +108,11 @@ pub struct ModelConfig {
 pub struct EngineConfig {
     /// Which engine. Default `auto`.
     pub kind: EngineKind,
+    /// Where the model runs. Default `cpu`.
+    pub device: DeviceChoice,
     /// Threads of the forward pass. Default: the physical cores this process may use; 1 to 1,024.
     pub threads: u32,
-    /// What the `cpu` engine computes in. Default `auto`.
+    /// What the `cpu` and `cuda` engines compute in. Default `auto`.
     pub precision: PrecisionChoice,
     /// Most bytes on disk for packed weights, which make the next start faster. Default 8 GiB; 0
     /// keeps none.
@@ -268,10 +270,38 @@ impl ModelConfig {
 impl EngineConfig {
     fn check(&self, faults: &mut Faults) {
         faults.check_range("--threads", self.threads, 1..=1024);
+        self.check_device(faults);
         faults.check_range("--fake-step-ms", self.fake.step_ms, 0..=60_000);
         faults.check_range("--fake-token-us", self.fake.token_us, 0..=1_000_000);
         if self.fake.fault.step() == Some(0) {
             faults.add("--fake-fault", "@0 is no step; steps are counted from 1");
+        }
+    }
+
+    /// What a CUDA device asks of the binary and of other settings.
+    fn check_device(&self, faults: &mut Faults) {
+        let DeviceChoice::Cuda(_) = self.device else { return };
+        let device = self.device;
+        if !cfg!(feature = "cuda") {
+            let message = format!(
+                "{device} needs a binary with CUDA, which this one is not; with the CUDA toolkit \
+                 installed, `cargo build --release --features cuda` makes one"
+            );
+            faults.add("--device", message);
+        }
+        if let EngineKind::Reference | EngineKind::Fake = self.kind {
+            let message = format!(
+                "{device} is for --engine auto or cpu; {} runs on the cpu only",
+                self.kind.name()
+            );
+            faults.add("--device", message);
+        }
+        if self.precision == PrecisionChoice::Int8 {
+            let message = format!(
+                "int8 is not computed on {device}; auto and bf16 hold weights of any file as bf16, \
+                 f32 holds them as f32"
+            );
+            faults.add("--precision", message);
         }
     }
 }

@@ -1,9 +1,11 @@
-//! The engines that run a model: `cpu`, our own decoder, and `reference`, candle-transformers'.
+//! The engines that run a model: `cpu`, our own decoder, `cuda`, the same decoder on candle tensors,
+//! and `reference`, candle-transformers'.
 //!
 //! They implement [`actors::Engine`] and know neither questions nor JSON. The `cpu` engine keeps
 //! keys and values of shared prefixes in segments, and gives a read the same bytes whoever shares
-//! its step (ARCHITECTURE D6). The `reference` engine shares nothing; it is the oracle of the
-//! golden tests and serves dense architectures that `cpu` does not know.
+//! its step (ARCHITECTURE D6). The `cuda` engine shares as much, without that promise. The
+//! `reference` engine shares nothing; it is the oracle of the golden tests and serves dense
+//! architectures that the others do not know.
 
 pub mod fake;
 pub mod kernels;
@@ -13,6 +15,7 @@ mod packed;
 mod page;
 pub mod reference;
 mod segment;
+mod tensors;
 mod thread;
 
 use actors::{Caps, Completion, Engine, EngineError, Step};
@@ -26,6 +29,7 @@ pub use packed::PackedFolder;
 use packed::PackedWriter;
 pub use reference::ReferenceEngine;
 pub use segment::CpuSegment;
+pub use tensors::{DeviceFacts, TensorDevice, TensorEngine, TensorSegment};
 use thread::EngineThread;
 
 /// How an engine is to be run.

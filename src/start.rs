@@ -201,7 +201,8 @@ async fn assemble(
     metrics: PrometheusHandle,
 ) -> Result<Serving, StartError> {
     let Loaded { engine, prompter, facts, context_tokens } = loaded;
-    let handle = engine.start(model::actor_config(config)).await?;
+    let actors = model::actor_config(config, engine.kv_bytes());
+    let handle = engine.start(actors).await?;
     let limits = Limits {
         timeout: config.decision.timeout,
         timeout_max: config.decision.timeout_max,

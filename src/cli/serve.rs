@@ -10,8 +10,8 @@ use super::listed::Listed;
 use crate::config::keys::ApiKey;
 use crate::config::quantity::{parse_bytes, parse_duration};
 use crate::config::{
-    BoundaryRegistration, Config, ContextLimit, DialectChoice, EngineKind, FakeFault, Faults,
-    KvBytes, LayoutChoice, PrecisionChoice, Readout, SamplesDefault,
+    BoundaryRegistration, Config, ContextLimit, DeviceChoice, DialectChoice, EngineKind, FakeFault,
+    Faults, KvBytes, LayoutChoice, PrecisionChoice, Readout, SamplesDefault,
 };
 use crate::models::ModelRef;
 use crate::models::catalogue::DEFAULT_MODEL;
@@ -124,11 +124,17 @@ struct EngineArgs {
     #[arg(long, env = "DOCKET_ENGINE", value_enum, hide_possible_values = true)]
     engine: Option<EngineKind>,
 
+    /// Where the model runs: cpu, or the CUDA device of a number (cuda is cuda:0), for which the
+    /// binary must be built with --features cuda [default: cpu]
+    #[arg(long, env = "DOCKET_DEVICE", value_name = "cpu|cuda[:N]")]
+    device: Option<DeviceChoice>,
+
     /// Threads of the forward pass [default: the physical cores]
     #[arg(long, env = "DOCKET_THREADS", value_name = "COUNT")]
     threads: Option<u32>,
 
-    /// What the cpu engine computes in: auto (measured for the model), f32, bf16, int8 [default: auto]
+    /// What the engine computes in: auto (measured for the model; bf16 on CUDA), f32, bf16, int8 (not
+    /// on CUDA) [default: auto]
     #[arg(long, env = "DOCKET_PRECISION", value_enum, hide_possible_values = true)]
     #[arg(value_name = "auto|f32|bf16|int8")]
     precision: Option<PrecisionChoice>,
@@ -303,6 +309,7 @@ impl EngineArgs {
     fn fill(self, config: &mut Config) {
         let engine = &mut config.engine;
         set(&mut engine.kind, self.engine);
+        set(&mut engine.device, self.device);
         set(&mut engine.threads, self.threads);
         set(&mut engine.precision, self.precision);
         set(&mut engine.packed_bytes_max, self.packed_max);

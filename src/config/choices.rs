@@ -1,5 +1,6 @@
 //! Settings that are a choice, and how those with a small grammar are read.
 
+use std::fmt;
 use std::str::FromStr;
 
 use clap::ValueEnum;
@@ -46,12 +47,21 @@ pub enum ContextLimit {
 pub enum EngineKind {
     /// `cpu` for the architectures that it has, `reference` for others.
     Auto,
-    /// Our own forward pass.
+    /// Our own forward pass; on a CUDA device that is the `cuda` engine.
     Cpu,
     /// The model of candle-transformers, without sharing: slow.
     Reference,
     /// No model at all: answers from a hash, for tests.
     Fake,
+}
+
+/// Where the model runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// The CPU.
+    Cpu,
+    /// The CUDA device of this number.
+    Cuda(u32),
 }
 
 /// Over what label probabilities are taken.
@@ -63,16 +73,16 @@ pub enum Readout {
     Rows,
 }
 
-/// What the `cpu` engine computes in.
+/// What the `cpu` and `cuda` engines compute in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PrecisionChoice {
-    /// What was measured to be good for the model on this CPU.
+    /// What was measured to be good for the model on this CPU; `bf16` on a CUDA device.
     Auto,
     /// Floats of 32 bits: exact, and the slowest.
     F32,
     /// Floats of 16 bits.
     Bf16,
-    /// Integers of 8 bits in blocks of 32 with their own scales.
+    /// Integers of 8 bits in blocks of 32 with their own scales; on the CPU only.
     Int8,
 }
 
@@ -123,6 +133,30 @@ pub enum FaultKind {
     Oom,
 }
 
+impl FromStr for DeviceChoice {
+    type Err = String;
+
+    /// `cpu`, `cuda` (the first one) or `cuda:N`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = match text {
+            "cpu" => return Ok(Self::Cpu),
+            "cuda" => Some(0),
+            numbered => numbered.strip_prefix("cuda:").and_then(|number| number.parse().ok()),
+        };
+        let known = "write cpu, cuda or cuda:N with N from 0";
+        number.map(Self::Cuda).ok_or_else(|| format!("{text:?} is no device; {known}"))
+    }
+}
+
+impl fmt::Display for DeviceChoice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu => formatter.write_str("cpu"),
+            Self::Cuda(number) => write!(formatter, "cuda:{number}"),
+        }
+    }
+}
+
 impl FromStr for KvBytes {
     type Err = String;
 
@@ -161,6 +195,18 @@ impl FromStr for FakeFault {
             .parse()
             .map_err(|_| format!("{step:?} is no step; write it as in {}@3", kind.name()))?;
         Ok(Self::At { kind, step })
+    }
+}
+
+impl EngineKind {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Cpu => "cpu",
+            Self::Reference => "reference",
+            Self::Fake => "fake",
+        }
     }
 }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{
-    BoundaryRegistration, DecisionConfig, DialectChoice, EngineConfig, EngineKind, FakeConfig,
-    FakeFault, HttpConfig, KvBytes, LayoutChoice, PrecisionChoice, Readout, SamplesDefault,
-    SchedulerConfig,
+    BoundaryRegistration, DecisionConfig, DeviceChoice, DialectChoice, EngineConfig, EngineKind,
+    FakeConfig, FakeFault, HttpConfig, KvBytes, LayoutChoice, PrecisionChoice, Readout,
+    SamplesDefault, SchedulerConfig,
 };
 
 impl Default for HttpConfig {
@@ -39,6 +39,7 @@ impl Default for EngineConfig {
     fn default() -> Self {
         Self {
             kind: EngineKind::Auto,
+            device: DeviceChoice::Cpu,
             threads: threads_of_machine(),
             precision: PrecisionChoice::Auto,
             packed_bytes_max: 8 << 30,

@@ -22,11 +22,13 @@ use super::page::{PageShape, StoredAs};
 use super::segment::{CpuSegment, Pages};
 use attention::{Attention, AttentionScratch};
 use head::Head;
+pub(super) use head::{Scale, read_row};
 pub use load::LoadError;
-pub(super) use load::not_kept;
+pub(super) use load::{check, not_kept, tensor_count};
 use mlp::{Mlp, MlpScratch};
 use norm::Norm;
-use rope::{Angles, Rope};
+use rope::Angles;
+pub(super) use rope::Rope;
 
 /// A loaded model.
 #[derive(Debug)]

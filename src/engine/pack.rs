@@ -3,17 +3,30 @@
 //! Items (chunks and rows) whose path is the same lie next to each other, so that attention reads
 //! the keys and values of that path once for all of them.
 
-use std::sync::Arc;
-
 use actors::{EngineError, PathPart, Step};
 
-use super::page::PageShape;
 use super::segment::CpuSegment;
+
+/// What laying out a step must know of an engine's segments.
+pub(super) trait Placed {
+    /// Sizes that all segments of one model share.
+    type Shape: Copy + PartialEq;
+
+    /// Sizes of the model that it belongs to.
+    fn shape(&self) -> Self::Shape;
+
+    /// Its first position and the one after its last.
+    fn ends(&self) -> (usize, usize);
+
+    /// Whether both are clones of one segment.
+    fn is_clone_of(&self, other: &Self) -> bool;
+}
 
 /// Limits that a step must keep.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PackLimits {
-    pub(super) shape: PageShape,
+pub(super) struct PackLimits<T> {
+    /// Sizes of the model's segments.
+    pub(super) shape: T,
     pub(super) vocab: usize,
     pub(super) context: usize,
 }
@@ -29,9 +42,9 @@ pub(super) enum ItemKind {
 
 /// One chunk or row.
 #[derive(Debug)]
-pub(super) struct Item<'a> {
+pub(super) struct Item<'a, S = CpuSegment> {
     pub(super) kind: ItemKind,
-    pub(super) path: &'a [PathPart<CpuSegment>],
+    pub(super) path: &'a [PathPart<S>],
     pub(super) tokens: &'a [u32],
     /// Absolute position of its first token.
     pub(super) start: usize,
@@ -39,7 +52,7 @@ pub(super) struct Item<'a> {
     pub(super) first: usize,
 }
 
-impl Item<'_> {
+impl<S> Item<'_, S> {
     /// Absolute position after its last token.
     pub(super) fn end(&self) -> usize {
         self.start + self.tokens.len()
@@ -53,9 +66,9 @@ impl Item<'_> {
 
 /// A step's items, laid out.
 #[derive(Debug)]
-pub(super) struct Pack<'a> {
+pub(super) struct Pack<'a, S = CpuSegment> {
     /// In the order in which their tokens lie.
-    pub(super) items: Vec<Item<'a>>,
+    pub(super) items: Vec<Item<'a, S>>,
     /// Ranges of `items` that have one path.
     pub(super) groups: Vec<std::ops::Range<usize>>,
     /// Token ids: `[tokens]`.
@@ -64,12 +77,15 @@ pub(super) struct Pack<'a> {
     pub(super) positions: Vec<usize>,
 }
 
-impl<'a> Pack<'a> {
+impl<'a, S: Placed> Pack<'a, S> {
     /// Checks `step` and lays it out.
     ///
     /// # Errors
     /// [`EngineError::Forward`] naming the chunk or row that breaks a rule of [`Step`] or a limit.
-    pub(super) fn new(step: &'a Step<CpuSegment>, limits: PackLimits) -> Result<Self, EngineError> {
+    pub(super) fn new(
+        step: &'a Step<S>,
+        limits: PackLimits<S::Shape>,
+    ) -> Result<Self, EngineError> {
         let mut items = Vec::with_capacity(step.chunks.len() + step.rows.len());
         let mut chunk_ends = Vec::with_capacity(step.chunks.len());
         for (index, chunk) in step.chunks.iter().enumerate() {
@@ -93,8 +109,8 @@ impl<'a> Pack<'a> {
         self.ids.len()
     }
 
-    fn lay_out(items: Vec<Item<'a>>) -> Self {
-        let mut bundles: Vec<Vec<Item<'a>>> = Vec::new();
+    fn lay_out(items: Vec<Item<'a, S>>) -> Self {
+        let mut bundles: Vec<Vec<Item<'a, S>>> = Vec::new();
         for item in items {
             match bundles.iter_mut().find(|bundle| same_path(bundle[0].path, item.path)) {
                 Some(bundle) => bundle.push(item),
@@ -113,7 +129,7 @@ impl<'a> Pack<'a> {
         pack
     }
 
-    fn append(&mut self, mut item: Item<'a>) {
+    fn append(&mut self, mut item: Item<'a, S>) {
         item.first = self.ids.len();
         self.ids.extend_from_slice(item.tokens);
         self.positions.extend(item.start..item.end());
@@ -122,21 +138,19 @@ impl<'a> Pack<'a> {
 }
 
 /// Follows an item's path and gives the item its start.
-fn place<'a>(
-    mut item: Item<'a>,
+fn place<'a, S: Placed>(
+    mut item: Item<'a, S>,
     chunk_ends: &[(usize, usize)],
-    limits: PackLimits,
-) -> Result<Item<'a>, EngineError> {
+    limits: PackLimits<S::Shape>,
+) -> Result<Item<'a, S>, EngineError> {
     let wrong = |what: String| Err(EngineError::Forward(format!("{:?}: {what}", item.kind)));
     let mut end = 0;
     for part in item.path {
         let (part_start, part_end) = match part {
-            PathPart::Segment(segment) if segment.0.shape() != limits.shape => {
+            PathPart::Segment(segment) if segment.shape() != limits.shape => {
                 return wrong("a segment of another model is in its path".to_owned());
             }
-            PathPart::Segment(segment) => {
-                (segment.0.start(), segment.0.start() + segment.0.tokens())
-            }
+            PathPart::Segment(segment) => segment.ends(),
             PathPart::Chunk(index) => match chunk_ends.get(*index) {
                 Some(ends) => *ends,
                 None => return wrong(format!("chunk {index} in its path is not an earlier one")),
@@ -170,13 +184,13 @@ fn check_labels(row: usize, labels: &[u32], vocab: usize) -> Result<(), EngineEr
     }
 }
 
-fn same_path(a: &[PathPart<CpuSegment>], b: &[PathPart<CpuSegment>]) -> bool {
+fn same_path<S: Placed>(a: &[PathPart<S>], b: &[PathPart<S>]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|parts| same_part(parts.0, parts.1))
 }
 
-fn same_part(a: &PathPart<CpuSegment>, b: &PathPart<CpuSegment>) -> bool {
+fn same_part<S: Placed>(a: &PathPart<S>, b: &PathPart<S>) -> bool {
     match (a, b) {
-        (PathPart::Segment(a), PathPart::Segment(b)) => Arc::ptr_eq(&a.0, &b.0),
+        (PathPart::Segment(a), PathPart::Segment(b)) => a.is_clone_of(b),
         (PathPart::Chunk(a), PathPart::Chunk(b)) => a == b,
         (PathPart::Segment(_), PathPart::Chunk(_)) | (PathPart::Chunk(_), PathPart::Segment(_)) => {
             false
@@ -186,13 +200,15 @@ fn same_part(a: &PathPart<CpuSegment>, b: &PathPart<CpuSegment>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use actors::{Chunk, Row};
 
-    use super::super::page::StoredAs;
+    use super::super::page::{PageShape, StoredAs};
     use super::super::segment::Pages;
     use super::*;
 
-    const LIMITS: PackLimits = PackLimits {
+    const LIMITS: PackLimits<PageShape> = PackLimits {
         shape: PageShape { layers: 1, kv_heads: 1, head_dim: 2, stored: StoredAs::F32 },
         vocab: 10,
         context: 100,

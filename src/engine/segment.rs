@@ -12,6 +12,7 @@ use std::sync::Arc;
 use actors::EngineError;
 
 use super::kernels::BLOCK_KEYS;
+use super::pack::Placed;
 use super::page::{Page, PageBuffer, PageMut, PageShape};
 
 /// Keys and values of a run of tokens.
@@ -56,11 +57,6 @@ impl Pages {
     /// Number of positions.
     pub(super) fn tokens(&self) -> usize {
         self.tokens
-    }
-
-    /// Sizes of its pages.
-    pub(super) fn shape(&self) -> PageShape {
-        self.shape
     }
 
     /// Number of its first page, counted from position 0.
@@ -115,6 +111,22 @@ impl actors::Segment for CpuSegment {
 
     fn slice(&self, tokens: Range<u32>) -> Self {
         Self(Arc::new(self.0.slice(tokens.start as usize..tokens.end as usize)))
+    }
+}
+
+impl Placed for CpuSegment {
+    type Shape = PageShape;
+
+    fn shape(&self) -> PageShape {
+        self.0.shape
+    }
+
+    fn ends(&self) -> (usize, usize) {
+        (self.0.start, self.0.start + self.0.tokens)
+    }
+
+    fn is_clone_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::config::{
     LayoutChoice,
 };
 use crate::engine::fake::{self, FakeEngine, FakeOptions};
-use crate::engine::{CpuEngine, ReferenceEngine};
+use crate::engine::{CpuEngine, ReferenceEngine, TensorEngine};
 use crate::models::{Progress, Store, ensure, verify};
 use crate::prompt::Prompter;
 use crate::prompt::layout::{self, Profile};
@@ -26,6 +26,9 @@ use crate::prompt::tokens::bytes::ByteTokenizer;
 
 /// Share of the free memory that keys and values may take where no size is given.
 const KV_SHARE: u64 = 4;
+/// Share of a device's free memory, once the weights are on it, that keys and values may take where
+/// no size is given: what steps need is bounded, and nothing else wants that memory.
+const DEVICE_KV_SHARE: u64 = 2;
 /// Bytes for keys and values where free memory cannot be read.
 const KV_BYTES_FALLBACK: u64 = 1 << 30;
 
@@ -53,6 +56,7 @@ pub(super) struct Loaded {
 /// The engines that this binary has.
 pub(super) enum AnyEngine {
     Cpu(CpuEngine),
+    Cuda(TensorEngine),
     Reference(ReferenceEngine),
     Fake(FakeEngine),
 }
@@ -62,15 +66,25 @@ impl AnyEngine {
     pub(super) async fn start(self, config: actors::Config) -> Result<Handle, actors::StartError> {
         match self {
             Self::Cpu(engine) => actors::start(Arc::new(engine), config).await,
+            Self::Cuda(engine) => actors::start(Arc::new(engine), config).await,
             Self::Reference(engine) => actors::start(Arc::new(engine), config).await,
             Self::Fake(engine) => actors::start(Arc::new(engine), config).await,
         }
+    }
+
+    /// Bytes for keys and values where none are given: a share of what is free now where they lie.
+    pub(super) fn kv_bytes(&self) -> u64 {
+        let (free, share) = match self {
+            Self::Cuda(engine) => (engine.device().free_bytes(), DEVICE_KV_SHARE),
+            Self::Cpu(_) | Self::Reference(_) | Self::Fake(_) => (free_bytes(), KV_SHARE),
+        };
+        free.map_or(KV_BYTES_FALLBACK, |free| free / share)
     }
 }
 
 /// Finds, before anything is pulled or loaded, what the parts would refuse after it.
 pub(super) fn check(config: &Config) -> Result<(), StartError> {
-    actor_config(config).validate().map_err(actors::StartError::Config)?;
+    actor_config(config, KV_BYTES_FALLBACK).validate().map_err(actors::StartError::Config)?;
     profile(config, layout::profile_for("", None))?;
     Ok(())
 }
@@ -108,8 +122,8 @@ fn whole(config: &Config) -> Result<Opened, StartError> {
     Ok(opened)
 }
 
-/// The settings of the actors.
-pub(super) fn actor_config(config: &Config) -> actors::Config {
+/// The settings of the actors, with `kv_bytes` for keys and values where the operator set none.
+pub(super) fn actor_config(config: &Config, kv_bytes: u64) -> actors::Config {
     let scheduler = &config.scheduler;
     let mut actors = actors::Config::default();
     actors.scheduler.step_tokens_max = scheduler.step_tokens;
@@ -126,7 +140,7 @@ pub(super) fn actor_config(config: &Config) -> actors::Config {
     actors.scheduler.drain_timeout = config.http.drain_timeout;
     actors.cache.kv_bytes = match scheduler.kv_bytes {
         KvBytes::Exactly(bytes) => bytes,
-        KvBytes::OfFreeMemory => free_bytes().map_or(KV_BYTES_FALLBACK, |free| free / KV_SHARE),
+        KvBytes::OfFreeMemory => kv_bytes,
     };
     let tenants: BTreeSet<_> = config.http.api_keys.iter().map(|key| &key.tenant).collect();
     if tenants.len() < 2 {

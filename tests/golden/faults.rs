@@ -7,14 +7,14 @@ use crate::steps::{LABELS, ask, bits, chunk, load, options, read_alone, row};
 use crate::tiny::{self, Seeded, TinyModel};
 
 /// A model whose token 7 has an infinite embedding.
-fn poisoned() -> TinyModel {
+pub(crate) fn poisoned() -> TinyModel {
     let mut model = tiny::llama();
     let embedding = model.tensors.get_mut("model.embed_tokens.weight").unwrap();
     embedding.values[7 * 72 + 3] = f32::INFINITY;
     model
 }
 
-fn clean_tokens(count: usize) -> Vec<u32> {
+pub(crate) fn clean_tokens(count: usize) -> Vec<u32> {
     Seeded(1).tokens(count).into_iter().map(|id| if id == 7 { 8 } else { id }).collect()
 }
 

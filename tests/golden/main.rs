@@ -23,6 +23,10 @@ mod reference;
 #[cfg(test)]
 mod steps;
 #[cfg(test)]
+mod tensor_faults;
+#[cfg(test)]
+mod tensors;
+#[cfg(test)]
 mod tiny;
 #[cfg(test)]
 mod writers;

@@ -52,6 +52,8 @@ fn every_group_of_flags_reaches_its_config() {
         "fake",
         "--fake-fault",
         "nan@3",
+        "--device",
+        "cpu",
         "--threads",
         "1",
         "--readout",
@@ -119,6 +121,13 @@ fn a_typed_text_is_not_split_at_commas() {
 }
 
 #[test]
+fn a_device_that_is_none_is_named_with_what_is_one() {
+    let typed = Cli::try_parse_from(["docket", "serve", "--device", "cuda:x"]);
+    let message = typed.unwrap_err().to_string();
+    assert!(message.contains("\"cuda:x\" is no device; write cpu, cuda or cuda:N"), "{message}");
+}
+
+#[test]
 fn an_unknown_model_is_a_fault_beside_the_others() {
     let faults = serve(&["gpt-9", "--threads", "0"]).unwrap_err().to_string();
     assert!(faults.contains("--model: gpt-9") && faults.contains("--threads"), "{faults}");
@@ -141,6 +150,7 @@ fn the_help_promises_the_defaults_that_hold() {
         ("connections-max", http.connections_max.to_string()),
         ("drain-timeout", format!("{:?}", http.drain_timeout)),
         ("timeout", format!("{:?}", decision.timeout)),
+        ("device", EngineConfig::default().device.to_string()),
         ("timeout-max", format!("{:?}", decision.timeout_max)),
         ("packed-max", format!("{}GiB", EngineConfig::default().packed_bytes_max >> 30)),
         ("max-questions", decision.questions_max.to_string()),

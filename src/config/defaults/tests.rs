@@ -93,7 +93,41 @@ fn a_chunk_is_whole_pages() {
 }
 
 #[test]
+fn a_cuda_device_has_no_int8_and_no_other_engine() {
+    let mut config = config();
+    config.engine.device = DeviceChoice::Cuda(1);
+    config.engine.kind = EngineKind::Reference;
+    config.engine.precision = PrecisionChoice::Int8;
+    let faults = config.validate().unwrap_err().to_string();
+    assert!(
+        faults.contains("--precision: int8 is not computed on cuda:1; auto and bf16"),
+        "{faults}"
+    );
+    assert!(faults.contains("--device: cuda:1 is for --engine auto or cpu; reference"), "{faults}");
+    config.engine.device = DeviceChoice::Cpu;
+    config.validate().unwrap();
+}
+
+#[test]
+fn a_binary_without_cuda_says_how_to_make_one_with_it() {
+    let mut config = config();
+    config.engine.device = DeviceChoice::Cuda(0);
+    let told = config.validate().err().map(|faults| faults.to_string()).unwrap_or_default();
+    assert_eq!(
+        told.contains("cuda:0") && told.contains("--features cuda"),
+        !cfg!(feature = "cuda")
+    );
+}
+
+#[test]
 fn small_grammars_are_read() {
+    assert_eq!("cpu".parse(), Ok(DeviceChoice::Cpu));
+    assert_eq!("cuda".parse(), Ok(DeviceChoice::Cuda(0)));
+    assert_eq!("cuda:7".parse(), Ok(DeviceChoice::Cuda(7)));
+    for text in ["cuda:x", "cuda:", "cuda:-1", "gpu", ""] {
+        let told = text.parse::<DeviceChoice>().unwrap_err();
+        assert!(told.starts_with(&format!("{text:?} is no device")), "{told}");
+    }
     assert_eq!("auto".parse(), Ok(KvBytes::OfFreeMemory));
     assert_eq!("0".parse(), Ok(KvBytes::Exactly(0)));
     assert_eq!("4GiB".parse(), Ok(KvBytes::Exactly(4 << 30)));

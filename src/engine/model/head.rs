@@ -55,11 +55,12 @@ struct Block {
 }
 
 /// What one row's logits are measured against.
-struct Scale {
+#[derive(Debug)]
+pub(in crate::engine) struct Scale {
     /// Log of the sum of exponentials over the vocabulary.
-    log_sum: f64,
+    pub(in crate::engine) log_sum: f64,
     /// The most probable token, the lowest of equals.
-    best: usize,
+    pub(in crate::engine) best: usize,
 }
 
 impl Head {
@@ -179,8 +180,8 @@ fn find(logits: &[f32], rows: usize, first: usize, places: &[Place]) -> Vec<Labe
 }
 
 /// Label logits to an outcome. Without a scale the labels are measured against each other.
-fn read_row(
-    row: &Row<CpuSegment>,
+pub(in crate::engine) fn read_row<S>(
+    row: &Row<S>,
     logits: &[f32],
     scale: Option<&Scale>,
     state: &[f32],

@@ -5,6 +5,8 @@
 
 mod check;
 
+pub(in crate::engine) use check::check;
+
 use thiserror::Error;
 
 use super::{Decoder, Head, Layer, Level, Mlp, Norm, Rope};
@@ -37,6 +39,9 @@ pub enum LoadError {
     /// The packed weights of an earlier start cannot be used.
     #[error("the packed weights cannot be used: {0}")]
     Packed(String),
+    /// The device does not do what is asked of it.
+    #[error("the device refuses: {0}")]
+    Device(String),
     /// The threads could not be started.
     #[error("cannot start threads: {0}")]
     Threads(String),
@@ -54,7 +59,7 @@ impl Decoder {
         options: &EngineOptions,
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<(Self, Option<PackedWriter>), LoadError> {
-        check::check(config)?;
+        check(config)?;
         let pool = kernel_pool(options)?;
         let Some(packed) = &options.packed else {
             let origin = Origin::Files { tensors, writer: None };
@@ -367,7 +372,7 @@ fn packed_bytes(config: &DecoderConfig, precision: Precision) -> u64 {
 }
 
 /// Tensors that a configuration has.
-fn tensor_count(config: &DecoderConfig) -> usize {
+pub(in crate::engine) fn tensor_count(config: &DecoderConfig) -> usize {
     let mut per_layer = 9;
     for (has, count) in [(config.qkv_bias, 3), (config.qk_norm, 2), (config.post_norms, 2)] {
         per_layer += if has { count } else { 0 };

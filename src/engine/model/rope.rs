@@ -10,14 +10,14 @@ use crate::files::{RopeConfig, RopeScaling};
 
 /// Frequencies of one rope.
 #[derive(Debug)]
-pub(super) struct Rope {
+pub(in crate::engine) struct Rope {
     /// Radians a position: `[head_dim / 2]`.
     frequencies: Vec<f32>,
 }
 
 /// Cosines and sines of a list of positions.
 #[derive(Debug)]
-pub(super) struct Angles {
+pub(in crate::engine) struct Angles {
     half: usize,
     /// `[positions][half]` pairs of cosine and sine.
     turns: Vec<(f32, f32)>,
@@ -25,7 +25,7 @@ pub(super) struct Angles {
 
 impl Rope {
     /// `theta^(-2 i / head_dim)`, stretched.
-    pub(super) fn new(config: &RopeConfig, head_dim: usize) -> Self {
+    pub(in crate::engine) fn new(config: &RopeConfig, head_dim: usize) -> Self {
         let frequency = |i: usize| {
             let power = 2.0 * i as f64 / head_dim as f64;
             let plain = 1.0 / narrow(f64::from(config.theta).powf(power));
@@ -39,7 +39,7 @@ impl Rope {
     }
 
     /// Angles of these positions; an angle is rounded to `f32` as the reference models do.
-    pub(super) fn angles(&self, positions: &[usize]) -> Angles {
+    pub(in crate::engine) fn angles(&self, positions: &[usize]) -> Angles {
         let half = self.frequencies.len();
         let mut turns = vec![(0.0, 0.0); positions.len() * half];
         turns.par_chunks_exact_mut(half).zip(positions).for_each(|(turns, position)| {
@@ -53,6 +53,11 @@ impl Rope {
 }
 
 impl Angles {
+    /// The cosines, then the sines: `[positions, half]` each.
+    pub(in crate::engine) fn cosines_and_sines(&self) -> (Vec<f32>, Vec<f32>) {
+        self.turns.iter().copied().unzip()
+    }
+
     /// Turns one head of token number `token`.
     pub(super) fn turn(&self, token: usize, head: &mut [f32]) {
         let (firsts, seconds) = head.split_at_mut(self.half);

@@ -1,5 +1,7 @@
 //! Models with weights: our own engine, the reference, and those that neither can read.
 
+mod cuda;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -7,7 +9,7 @@ use actors::Engine as _;
 use serde_json::{Value, json};
 
 use super::{AnyEngine, Loaded, Opened, StartError, context, facts, profile};
-use crate::config::{Config, ContextLimit, EngineKind, PrecisionChoice, Readout};
+use crate::config::{Config, ContextLimit, DeviceChoice, EngineKind, PrecisionChoice, Readout};
 use crate::engine::kernels::{Level, Precision};
 use crate::engine::{CpuEngine, EngineOptions, LoadError, Packed, PackedFolder, ReferenceEngine};
 use crate::files::{self, Architecture, ModelFiles, Nature, PromptFiles, Witness};
@@ -32,12 +34,18 @@ pub(super) fn open(config: &Config, path: &Path) -> Result<Opened, StartError> {
                 ),
             }),
             EngineKind::Auto | EngineKind::Reference | EngineKind::Fake => {
-                foreign(config, path, &architecture)
+                match config.engine.device {
+                    DeviceChoice::Cpu => foreign(config, path, &architecture),
+                    DeviceChoice::Cuda(_) => Err(no_device_for(config, &architecture)),
+                }
             }
         },
         Nature::Decoder => match config.engine.kind {
             EngineKind::Reference => reference(config, path),
-            EngineKind::Auto | EngineKind::Cpu | EngineKind::Fake => cpu(config, path),
+            EngineKind::Auto | EngineKind::Cpu | EngineKind::Fake => match config.engine.device {
+                DeviceChoice::Cpu => cpu(config, path),
+                DeviceChoice::Cuda(number) => cuda::open(config, path, number),
+            },
         },
     };
     match loaded {
@@ -75,15 +83,7 @@ fn cpu(config: &Config, path: &Path) -> Result<Loaded, StartError> {
     let options = EngineOptions { packed, ..options(config, Some(context_tokens)) };
     let (layers, precision, threads) = (decoder.layers, options.precision, options.threads);
     tracing::info!("loading weights: {layers} layers, {precision}, {threads} threads");
-    let mut said = 0;
-    let mut progress = |done: usize, total: usize| {
-        let tenths = done * 10 / total.max(1);
-        if tenths > said {
-            said = tenths;
-            tracing::info!("loading weights: {} %", tenths * 10);
-        }
-    };
-    let engine = CpuEngine::load(&decoder, &*tensors, &options, &mut progress)
+    let engine = CpuEngine::load(&decoder, &*tensors, &options, &mut tenths())
         .map_err(|error| failed(&error))?;
     let memory = engine.memory();
     let details = json!({
@@ -103,6 +103,30 @@ fn cpu(config: &Config, path: &Path) -> Result<Loaded, StartError> {
         },
     });
     Ok(loaded(config, AnyEngine::Cpu(engine), prompter, &parts, (context_tokens, details)))
+}
+
+/// Tells the log of every tenth of the tensors.
+fn tenths() -> impl FnMut(usize, usize) {
+    let mut said = 0;
+    move |done, total| {
+        let tenths = done * 10 / total.max(1);
+        if tenths > said {
+            said = tenths;
+            tracing::info!("loading weights: {} %", tenths * 10);
+        }
+    }
+}
+
+/// Why a model of an architecture that only the reference engine has is on no device.
+fn no_device_for(config: &Config, architecture: &str) -> StartError {
+    let device = config.engine.device;
+    StartError::Setting {
+        flag: "--device",
+        message: format!(
+            "the cuda engine has no architecture {architecture}, so nothing can run on {device}; on \
+             the cpu the reference engine has it"
+        ),
+    }
 }
 
 /// A model of an architecture that only the reference engine has.
@@ -213,6 +237,7 @@ fn precision(config: &Config) -> Precision {
         PrecisionChoice::F32 => Precision::F32,
         PrecisionChoice::Bf16 => Precision::Bf16,
         PrecisionChoice::Int8 => Precision::Int8,
+        PrecisionChoice::Auto if config.engine.device != DeviceChoice::Cpu => Precision::Bf16,
         PrecisionChoice::Auto => {
             let level = Level::detect();
             let known = catalogue::by_name(&config.model.model.served_name());

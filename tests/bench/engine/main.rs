@@ -4,9 +4,13 @@
 //! `cargo bench --bench engine -- [products|steps] [--precision int8] [--threads 1]` prints, for 1 and 2 threads, GFLOP of the shapes
 //! that matter and tokens of steps, by second of CPU time (all threads together; not disturbed by
 //! other processes except through caches) and by second of the clock. Best of a few runs each.
+//!
+//! `cargo bench --features cuda --bench engine -- --device cuda --precision bf16,f32` compares the
+//! `cuda` engine with the `cpu` engine on a real model (`--model`) instead, see `device.rs`.
 
 #![expect(clippy::print_stdout, reason = "a bench's output")]
 
+mod device;
 mod peer;
 
 use std::path::PathBuf;
@@ -15,8 +19,9 @@ use std::time::Instant;
 
 use actors::{Chunk, Completion, Engine, PathPart, Row, Step, StepOutcome};
 use clap::Parser;
+use docket::config::DeviceChoice;
 use docket::engine::kernels::{Level, Operand, Precision, Product, Weights, multiply};
-use docket::engine::{CpuEngine, CpuSegment, EngineOptions};
+use docket::engine::{CpuEngine, EngineOptions};
 use docket::files::{
     Activation, Architecture, DecoderConfig, FilesError, HostTensor, RopeConfig, RopeScaling,
     TensorSource,
@@ -179,11 +184,11 @@ fn smollm2_135m() -> DecoderConfig {
 }
 
 #[expect(clippy::expect_used, reason = "a bench may stop")]
-fn ask(
-    engine: &CpuEngine,
-    chunks: Vec<Chunk<CpuSegment>>,
-    rows: Vec<Row<CpuSegment>>,
-) -> StepOutcome<CpuSegment> {
+fn ask<E: Engine>(
+    engine: &E,
+    chunks: Vec<Chunk<E::Segment>>,
+    rows: Vec<Row<E::Segment>>,
+) -> StepOutcome<E::Segment> {
     let (sender, receiver) = mpsc::channel();
     let step = Step { id: 1, epoch: 1, chunks, rows };
     let report = move |outcome| sender.send(outcome).expect("the bench waits");
@@ -255,12 +260,18 @@ struct Arguments {
     /// Numbers of threads
     #[arg(long, value_delimiter = ',', default_value = "1,2")]
     threads: Vec<usize>,
-    /// Catalogue name or path of the model of `--serve-lines`
+    /// Catalogue name or path of the model of `--serve-lines` and `--device`
     #[arg(long, default_value = "smollm2:135m")]
     model: String,
     /// Answer requests of peers.py on standard input
     #[arg(long)]
     serve_lines: bool,
+    /// Compare the cuda engine on this device with the cpu engine; `cpu` takes the drift there
+    #[arg(long)]
+    device: Option<DeviceChoice>,
+    /// Reads of the comparison
+    #[arg(long, default_value_t = 200)]
+    reads: usize,
     /// What `cargo bench` passes to every bench
     #[arg(long, hide = true)]
     bench: bool,
@@ -276,6 +287,18 @@ fn main() -> anyhow::Result<()> {
     if arguments.serve_lines {
         let (precision, threads) = (arguments.precision[0], arguments.threads[0]);
         return peer::Peer::load(&arguments.model, precision, threads)?.serve();
+    }
+    if let Some(device) = arguments.device {
+        for precision in &arguments.precision {
+            if *precision == Precision::Int8 {
+                println!("int8 is not computed on {device}");
+                continue;
+            }
+            let Arguments { model, reads, .. } = &arguments;
+            let (reads, threads) = (*reads, arguments.threads.iter().copied().max().unwrap_or(1));
+            device::Comparison { model, device, precision: *precision, threads, reads }.run()?;
+        }
+        return Ok(());
     }
     let is_wanted = |name: &str| arguments.what.as_deref().is_none_or(|wanted| wanted == name);
     for threads in &arguments.threads {

@@ -5,7 +5,7 @@ use crate::files::{DecoderConfig, RopeScaling};
 
 /// # Errors
 /// [`LoadError::Config`] naming the size at fault.
-pub(super) fn check(config: &DecoderConfig) -> Result<(), LoadError> {
+pub(in crate::engine) fn check(config: &DecoderConfig) -> Result<(), LoadError> {
     let DecoderConfig { hidden, intermediate, layers, heads, kv_heads, head_dim, vocab, .. } =
         *config;
     let wrong = |what: String| Err(LoadError::Config(what));
