@@ -159,6 +159,26 @@ fn a_resident_prefix_reads_like_none_wherever_it_was_cut() {
 }
 
 #[test]
+fn blocks_of_a_state_that_begins_alike_read_like_its_own() {
+    use actors::Segment;
+    for world in worlds() {
+        let head = world.make_resident(&[(30, true)]).swap_remove(0);
+        let other = [&world.prefix[30..150], &[1, 2, 3]].concat();
+        let made = ask(&world.engine, vec![chunk(&[head.clone()], &other)], Vec::new());
+        let made = made.unwrap().chunks.remove(0);
+        // The state starts at position 30, so its blocks end at 34 and 98.
+        for cuts in [vec![0..98], vec![0..34, 34..98]] {
+            let shared = cuts.iter().map(|cut| PathPart::Segment(made.slice(cut.clone())));
+            let mut path: Vec<_> = [head.clone()].into_iter().chain(shared).collect();
+            let tail = vec![chunk(&path, &world.prefix[128..])];
+            let tail = ask(&world.engine, tail, Vec::new()).unwrap().chunks.remove(0);
+            path.push(PathPart::Segment(tail));
+            world.check(&path, &[4, 0, 3, 1, 2], &format!("{cuts:?}"));
+        }
+    }
+}
+
+#[test]
 fn a_merged_row_reads_like_one_alone() {
     for world in worlds() {
         let path = world.make_resident(&[(40, false)]);
