@@ -20,6 +20,22 @@ const STRICT: Closings = Closings {
     words: "Write {first} or {second} and nothing else.",
 };
 
+/// Nothing behind the options: the head has said how to answer.
+const NONE: Closings = Closings { choice: "", score_up: "", score_down: "", noul: "", words: "" };
+
+const BRIEF: Closings = Closings {
+    choice: "Which letter?",
+    score_up: "Lowest first. Which letter?",
+    score_down: "Highest first. Which letter?",
+    noul: "Which letter?",
+    words: "{first} or {second}?",
+};
+
+/// How to answer, for layouts that do not say so behind each question.
+const HOW_TO_ANSWER: &str = "You read a text and answer a question about it. Below the question \
+    stand the options, one a line, each behind its letter. Reply with the letter of the option \
+    that fits best, and with nothing else.";
+
 /// The state as it is, then the question.
 pub const BARE: Layout = Layout {
     id: "bare",
@@ -93,8 +109,47 @@ pub const SYSTEM: Layout = Layout {
     ..BARE
 };
 
+/// `bare`, with how to answer in the head instead of behind each question.
+pub const BARE_SHORT: Layout =
+    Layout { id: "bare-short", system: Some(HOW_TO_ANSWER), closings: NONE, ..BARE };
+
+/// `keys`, likewise.
+pub const KEYS_SHORT: Layout = Layout { id: "keys-short", keys: Keys::Beside, ..BARE_SHORT };
+
+/// `keys-short`, the answer begun for the model.
+pub const KEYS_SHORT_PREFILL: Layout =
+    Layout { id: "keys-short-prefill", prefill: "Answer:", ..KEYS_SHORT };
+
+/// `keys-short` after six worked examples, which are head too.
+pub const KEYS_SHOWN: Layout = Layout { id: "keys-shown", examples: &examples::SIX, ..KEYS_SHORT };
+
+/// `keys-short` with a few words left behind the options, and the direction of a scale.
+pub const KEYS_BRIEF: Layout =
+    Layout { id: "keys-brief", closing_lead: "\n", closings: BRIEF, ..KEYS_SHORT };
+
+/// `keys` with how to answer ahead of the state: computed once a state, and nearer than the head.
+pub const KEYS_AHEAD: Layout = Layout {
+    id: "keys-ahead",
+    state_header: "Reply to the question at the end of this text with the letter of the option \
+        that fits best.\n\n",
+    closings: NONE,
+    ..KEYS
+};
+
+/// `keys-short`, nouls answered by words: nothing stands behind a noul's own text.
+pub const KEYS_SHORT_WORDS: Layout = Layout {
+    id: "keys-short-words",
+    system: Some(
+        "You read a text and answer a question about it. Where options stand below the question, \
+        each behind its letter, reply with the letter of the one that fits best, and with nothing \
+        else. Where there are none, reply with yes or no, and with nothing else.",
+    ),
+    noul: NoulStyle::Words { yes_first: true, words: ["no", "yes"] },
+    ..KEYS_SHORT
+};
+
 /// All layouts.
-pub const LAYOUTS: [&Layout; 13] = [
+pub const LAYOUTS: [&Layout; 20] = [
     &BARE,
     &BARE_YES,
     &BARE_KEYS,
@@ -108,4 +163,11 @@ pub const LAYOUTS: [&Layout; 13] = [
     &WORDS,
     &EXAMPLES_WORDS,
     &SYSTEM,
+    &BARE_SHORT,
+    &KEYS_SHORT,
+    &KEYS_SHORT_PREFILL,
+    &KEYS_SHOWN,
+    &KEYS_BRIEF,
+    &KEYS_AHEAD,
+    &KEYS_SHORT_WORDS,
 ];

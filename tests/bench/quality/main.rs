@@ -19,12 +19,14 @@ mod record;
 mod slots;
 mod table;
 mod themes;
+mod tokens;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
 use docket::engine::kernels::Precision;
+use docket::prompt::layout::named::LAYOUTS;
 
 use cases::Case;
 use model::{LoadedModel, Model};
@@ -37,7 +39,7 @@ struct Arguments {
     /// Catalogue name, or path of a GGUF file or safetensors folder
     #[arg(long, default_value = "qwen2.5-coder:1.5b")]
     model: String,
-    /// Ids of the layouts to compare [default: the one of the model's profile]
+    /// Ids of the layouts to compare, or `all` [default: the one of the model's profile]
     #[arg(long, value_delimiter = ',')]
     layouts: Vec<String>,
     /// Which cases
@@ -58,6 +60,9 @@ struct Arguments {
     /// Print the generated cases as JSON lines, and stop
     #[arg(long)]
     print_cases: bool,
+    /// Print the tokens that each layout takes, and stop: nothing is computed
+    #[arg(long)]
+    tokens: bool,
     /// What `cargo bench` passes to every bench
     #[arg(long, hide = true)]
     bench: bool,
@@ -103,15 +108,31 @@ fn main() -> anyhow::Result<()> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let sets = case_sets(&arguments, folder)?;
     let path = arguments.results.clone().unwrap_or_else(|| folder.join("quality.jsonl"));
-    let mut results = Results::open(&path).with_context(|| path.display().to_string())?;
     let model = Model::open(&arguments.model)?;
-    let layouts = match &arguments.layouts[..] {
-        [] => vec![model.default_layout().to_owned()],
-        named => named.to_vec(),
-    };
+    let layouts = layouts(&arguments, &model);
+    if arguments.tokens {
+        println!("{}", token_table(&model, &layouts, &sets)?);
+        return Ok(());
+    }
+    let mut results = Results::open(&path).with_context(|| path.display().to_string())?;
     let missing = read_missing(&model, &arguments, &layouts, &sets, &mut results)?;
     eprintln!("{missing} readings added to {}", path.display());
     report(&model, &arguments, &layouts, &sets, &results)
+}
+
+fn layouts(arguments: &Arguments, model: &Model) -> Vec<String> {
+    match &arguments.layouts[..] {
+        [] => vec![model.default_layout().to_owned()],
+        [all] if all == "all" => LAYOUTS.map(|layout| layout.id.to_owned()).to_vec(),
+        named => named.to_vec(),
+    }
+}
+
+/// Tokens do not depend on the precision.
+fn token_table(model: &Model, layouts: &[String], sets: &[CaseSet]) -> anyhow::Result<String> {
+    let made = |id: &String| Ok((id.clone(), model.layout(id, Precision::F32)?));
+    let made = layouts.iter().map(made).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(tokens::table(&made, sets))
 }
 
 fn case_sets(arguments: &Arguments, folder: &Path) -> anyhow::Result<Vec<CaseSet>> {
@@ -194,6 +215,7 @@ fn report(
         }
     }
     println!("{}\n{}", table::quality(&groups), table::samples(&groups));
+    println!("{}", token_table(model, layouts, sets)?);
     if groups.iter().any(|group| group.precision != Precision::F32) {
         println!("{}", table::drift(&groups));
     }
