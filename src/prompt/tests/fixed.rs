@@ -95,7 +95,7 @@ fn a_short_prompt_says_in_its_head_how_to_answer_and_nothing_behind_the_options(
 fn the_other_short_prompts_read_like_this() {
     let asked = |layout, question: &Question, order: &[usize]| {
         let text = rendered(&prompter(byte_layout(layout)), &string("s"), question, order);
-        let behind = text.split("<|im_start|>").nth_back(1).unwrap();
+        let behind = text.rsplit("<|im_start|>").nth(1).unwrap();
         behind.to_owned()
     };
     let end = "<|im_end|>\n";
