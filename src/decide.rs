@@ -184,7 +184,9 @@ impl Decider {
         let question_tokens: u64 = asked.iter().map(|asked| u64::from(asked.own_tokens)).sum();
         let input_tokens = u64::from(prefix.state_tokens) + question_tokens;
         let cost = tally.cost(input_tokens, u32::from(prefix.tokenised));
-        asked.iter().for_each(|asked| telemetry::questions(asked.question.kind.name(), 1));
+        for asked in &asked {
+            telemetry::questions(asked.question.kind.name(), 1);
+        }
         let answers = asked.into_iter().map(Asked::answer).collect();
         Ok(Made { answers, cost, decision: session })
     }

@@ -116,6 +116,20 @@ pub const BARE_SHORT: Layout =
 /// `keys`, likewise.
 pub const KEYS_SHORT: Layout = Layout { id: "keys-short", keys: Keys::Beside, ..BARE_SHORT };
 
+/// `keys-short` for choices; nouls and scores are closed as in `keys`.
+pub const KEYS_MIXED: Layout =
+    Layout { id: "keys-mixed", closings: Closings { choice: "", ..SHORT }, ..KEYS_SHORT };
+
+/// `keys-short` in the words of the closing lines that it saves.
+pub const KEYS_PLAIN: Layout = Layout {
+    id: "keys-plain",
+    system: Some(
+        "You are a helpful assistant. Read the text, then reply to the question behind it with the \
+        letter of the right answer.",
+    ),
+    ..KEYS_SHORT
+};
+
 /// `keys-short`, the answer begun for the model.
 pub const KEYS_SHORT_PREFILL: Layout =
     Layout { id: "keys-short-prefill", prefill: "Answer:", ..KEYS_SHORT };
@@ -149,7 +163,7 @@ pub const KEYS_SHORT_WORDS: Layout = Layout {
 };
 
 /// All layouts.
-pub const LAYOUTS: [&Layout; 20] = [
+pub const LAYOUTS: [&Layout; 22] = [
     &BARE,
     &BARE_YES,
     &BARE_KEYS,
@@ -165,6 +179,8 @@ pub const LAYOUTS: [&Layout; 20] = [
     &SYSTEM,
     &BARE_SHORT,
     &KEYS_SHORT,
+    &KEYS_MIXED,
+    &KEYS_PLAIN,
     &KEYS_SHORT_PREFILL,
     &KEYS_SHOWN,
     &KEYS_BRIEF,

@@ -47,7 +47,8 @@ proptest! {
         let made = if layout.prefill.is_empty() { prompter(byte_layout(layout)) } else { spaced(layout) };
         for question in asked_of_each_kind(&words) {
             let options = question.kind.options();
-            let fixed = made.fixed_tokens().of(&question.kind).of(options as u32) as usize;
+            let labels = u32::try_from(options).unwrap();
+            let fixed = made.fixed_tokens().of(&question.kind).of(labels) as usize;
             let mut order: Vec<usize> = (0..options).collect();
             if made.yes_first() && matches!(question.kind, Kind::Noul { .. }) {
                 order.reverse();

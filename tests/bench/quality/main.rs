@@ -48,6 +48,9 @@ struct Arguments {
     /// Only the first N generated cases
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// Only cases of these kinds: noul, choice, score
+    #[arg(long, value_delimiter = ',')]
+    kinds: Vec<String>,
     /// Precisions to compare: f32, bf16, int8
     #[arg(long, value_delimiter = ',', default_value = "f32", value_parser = precision)]
     precision: Vec<Precision>,
@@ -148,6 +151,11 @@ fn case_sets(arguments: &Arguments, folder: &Path) -> anyhow::Result<Vec<CaseSet
         let first = if cases.len() < all { ", first " } else { "" };
         let count = if cases.len() < all { cases.len().to_string() } else { String::new() };
         sets.push(CaseSet { name: format!("generated{first}{count}"), cases });
+    }
+    for set in &mut sets {
+        let kinds = &arguments.kinds;
+        let is_wanted = |kind: &str| kinds.is_empty() || kinds.iter().any(|wanted| wanted == kind);
+        set.cases.retain(|case| is_wanted(case.question.kind.name()));
     }
     Ok(sets)
 }
