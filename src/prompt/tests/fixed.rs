@@ -44,7 +44,8 @@ proptest! {
         layout in prop::sample::select(LAYOUTS.to_vec()),
     ) {
         let words: Vec<String> = words.into_iter().collect();
-        let made = if layout.prefill.is_empty() { prompter(byte_layout(layout)) } else { spaced(layout) };
+        let is_bare = layout.prefill.is_empty();
+        let made = if is_bare { prompter(byte_layout(layout)) } else { spaced(layout) };
         for question in asked_of_each_kind(&words) {
             let options = question.kind.options();
             let labels = u32::try_from(options).unwrap();
