@@ -25,6 +25,7 @@ use crate::prompt::tokens::off_thread;
 use crate::prompt::{Prompter, StatePrefix};
 use crate::question::answer::{Answer, Cost};
 use crate::question::{Decision, Samples};
+use crate::telemetry;
 use asked::{Asked, Orders};
 use room::{Length, Room, state_too_long};
 use round::Round;
@@ -184,12 +185,16 @@ impl Decider {
         while !round.specs.is_empty() {
             let outcomes = self.read(&mut session, &meta, &round).await?;
             tally.add(&round.specs, &outcomes);
+            round.count(&asked);
             round.absorb(&mut asked, outcomes)?;
             (asked, round) = Round::next(&self.prompter, asked, room).await?;
         }
         let question_tokens: u64 = asked.iter().map(|asked| u64::from(asked.own_tokens)).sum();
         let input_tokens = u64::from(prefix.state_tokens) + question_tokens;
         let cost = tally.cost(input_tokens, u32::from(prefix.tokenised));
+        for asked in &asked {
+            telemetry::questions(asked.question.kind.name(), 1);
+        }
         let answers = asked.into_iter().map(Asked::answer).collect();
         Ok(Made { answers, cost, decision: session })
     }

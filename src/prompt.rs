@@ -6,6 +6,7 @@
 //! would be tokenised (ARCHITECTURE D8). The question's id, other questions and the tenant never
 //! reach a prompt.
 
+pub mod fixed;
 pub mod labels;
 pub mod layout;
 pub mod options;

@@ -1,4 +1,4 @@
-//! Metrics of the HTTP layer: names, descriptions, and the functions that move them.
+//! Metrics of the HTTP layer and of decisions: names, descriptions, and the functions that move them.
 //!
 //! The metrics macros are used here only, so that a name is written once and the list below is
 //! complete.
@@ -11,6 +11,9 @@ const REQUESTS: &str = "docket_http_requests_total";
 const REQUEST_SECONDS: &str = "docket_http_request_duration_seconds";
 const CONNECTIONS: &str = "docket_http_connections";
 const BODY_BYTES: &str = "docket_http_body_bytes";
+const QUESTIONS: &str = "docket_questions_total";
+const QUESTION_READS: &str = "docket_question_reads_total";
+const SUFFIX_TOKENS: &str = "docket_suffix_tokens_total";
 
 /// What kind of metric a name is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +32,13 @@ pub const METRICS: &[(&str, MetricKind, &str)] = &[
     (REQUEST_SECONDS, MetricKind::Histogram, "First byte in to head of the response, by route"),
     (CONNECTIONS, MetricKind::Gauge, "Open connections"),
     (BODY_BYTES, MetricKind::Gauge, "Bytes of request bodies held before they are parsed"),
+    (QUESTIONS, MetricKind::Counter, "Questions that were answered, by kind"),
+    (QUESTION_READS, MetricKind::Counter, "Reads of questions that gave a result, by kind"),
+    (SUFFIX_TOKENS, MetricKind::Counter, "Tokens behind the state in those reads, by kind"),
 ];
+
+/// Kinds of questions, as their label has them.
+const KINDS: [&str; 3] = ["noul", "choice", "score"];
 
 /// Registers the descriptions of all metrics, the actors' too, with the recorder; called once at
 /// start.
@@ -47,6 +56,10 @@ pub fn describe() {
         }
     }
     actors::observe::start();
+    for kind in KINDS {
+        questions(kind, 0);
+        question_reads(kind, 0, 0);
+    }
 }
 
 /// Names of all metrics that the server has.
@@ -59,6 +72,17 @@ pub fn metric_names() -> impl Iterator<Item = &'static str> {
 pub(crate) fn response(route: &'static str, status: u16, took: Duration) {
     counter!(REQUESTS, "route" => route, "status" => status.to_string()).increment(1);
     histogram!(REQUEST_SECONDS, "route" => route).record(took.as_secs_f64());
+}
+
+/// Counts answered questions of a kind.
+pub(crate) fn questions(kind: &'static str, count: u64) {
+    counter!(QUESTIONS, "kind" => kind).increment(count);
+}
+
+/// Counts reads of questions of a kind, and the tokens behind the state in them.
+pub(crate) fn question_reads(kind: &'static str, reads: u64, suffix_tokens: u64) {
+    counter!(QUESTION_READS, "kind" => kind).increment(reads);
+    counter!(SUFFIX_TOKENS, "kind" => kind).increment(suffix_tokens);
 }
 
 /// Counts a connection until it is dropped.

@@ -11,6 +11,7 @@ use crate::prompt::Prompter;
 use crate::prompt::tokens::{Gone, off_thread};
 use crate::question::Question;
 use crate::readout::LabelReading;
+use crate::telemetry;
 
 /// Most tokens of all reads of one round, without the state's: 16 MiB of ids, and more than a CPU
 /// reads in the longest time that a request may take.
@@ -132,6 +133,17 @@ impl Round {
             suffix_tokens_max: u32::try_from(short.into_iter().max().unwrap_or(1))
                 .unwrap_or(u32::MAX),
             ..meta.clone()
+        }
+    }
+
+    /// Counts the reads, which have given results, and their tokens by the kinds of their questions.
+    pub(super) fn count(&self, asked: &[Asked]) {
+        let mut specs = &self.specs[..];
+        for (asked, reads) in asked.iter().zip(&self.reads) {
+            let (own, others) = specs.split_at((*reads).min(specs.len()));
+            let tokens = own.iter().map(|spec| spec.suffix.len() as u64).sum();
+            telemetry::question_reads(asked.question.kind.name(), own.len() as u64, tokens);
+            specs = others;
         }
     }
 

@@ -14,7 +14,8 @@ use crate::question::Kind;
 ///
 /// The user's turn is `state_header`, the state, `mark`, one space, the instructions,
 /// `options_lead`, the options, `closing_lead` and a closing line. All text is fixed: nothing here
-/// depends on a request.
+/// depends on a request. What stands behind the state is computed for every read, a system turn and
+/// examples once: `docs/BENCHMARKS.md`, "Tokens of a question".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// Its name on the command line and in diagnostics. Changing anything else in a layout changes
@@ -39,7 +40,7 @@ pub struct Layout {
     pub levels: LevelStyle,
     /// How a noul is asked.
     pub noul: NoulStyle,
-    /// Between the last option and the closing line.
+    /// Between the last option and the closing line; not written where that is empty.
     pub closing_lead: &'static str,
     /// The closing lines.
     pub closings: Closings,
@@ -108,7 +109,7 @@ impl NoulStyle {
     }
 }
 
-/// What the model is told to do, in the last line before its turn.
+/// What the model is told to do, in the last line before its turn; empty where the head says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Closings {
     /// For a choice.
@@ -278,7 +279,16 @@ mod tests {
     fn every_closing_by_words_names_both() {
         for layout in named::LAYOUTS {
             let line = layout.closings.words;
-            assert!(line.contains("{first}") && line.contains("{second}"), "{}", layout.id);
+            let names_both = line.contains("{first}") && line.contains("{second}");
+            assert!(line.is_empty() || names_both, "{}", layout.id);
+        }
+    }
+
+    #[test]
+    fn a_layout_that_closes_with_nothing_says_before_the_question_how_to_answer() {
+        for layout in named::LAYOUTS.into_iter().filter(|l| l.closings.choice.is_empty()) {
+            let before = [layout.system.unwrap_or_default(), layout.state_header].concat();
+            assert!(before.to_lowercase().contains("reply"), "{}", layout.id);
         }
     }
 

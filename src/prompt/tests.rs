@@ -9,6 +9,7 @@ use super::tokens::bytes::ByteTokenizer;
 use super::*;
 use crate::question::ChoiceOption;
 
+mod fixed;
 mod limits;
 
 const SALT: &[u8] = b"tenant a";

@@ -40,8 +40,7 @@ impl<'q> Texts<'q> {
         text.push_str(&self.instructions);
         if let (NoulStyle::Words { words, .. }, Kind::Noul { .. }) = (layout.noul, kind) {
             push_meanings(text, kind, shown);
-            text.push_str(layout.closing_lead);
-            text.push_str(&words_closing(layout, words, shown));
+            push_closing(text, layout, &words_closing(layout, words, shown));
             return;
         }
         text.push_str(layout.options_lead);
@@ -50,8 +49,7 @@ impl<'q> Texts<'q> {
             let shown_text = option_text(layout, kind, option, &self.options[option]);
             text.push_str(&layout.label_style.line(code, &shown_text));
         }
-        text.push_str(layout.closing_lead);
-        text.push_str(closing(layout, kind, shown));
+        push_closing(text, layout, closing(layout, kind, shown));
     }
 }
 
@@ -116,6 +114,13 @@ fn option_text<'a>(layout: &Layout, kind: &Kind, option: usize, text: &'a str) -
         (Kind::Score { .. }, LevelStyle::Numbered) => Cow::Owned(format!("{option}: {text}")),
         (Kind::Noul { .. } | Kind::Choice { .. }, LevelStyle::Numbered)
         | (_, LevelStyle::Plain) => Cow::Borrowed(text),
+    }
+}
+
+fn push_closing(text: &mut String, layout: &Layout, line: &str) {
+    if !line.is_empty() {
+        text.push_str(layout.closing_lead);
+        text.push_str(line);
     }
 }
 

@@ -21,6 +21,7 @@ use crate::engine::fake::{self, FakeEngine, FakeOptions};
 use crate::engine::{CpuEngine, ReferenceEngine, TensorEngine};
 use crate::models::{Progress, Store, ensure, verify};
 use crate::prompt::Prompter;
+use crate::prompt::fixed::FixedTokens;
 use crate::prompt::layout::{self, Profile};
 use crate::prompt::tokens::bytes::ByteTokenizer;
 
@@ -176,8 +177,12 @@ fn fake(config: &Config) -> Result<Loaded, StartError> {
     let prompter =
         Prompter::new(Arc::new(ByteTokenizer::new()), &ByteTokenizer::facts(), profile, "fake")?;
 
-    let details =
-        json!({ "engine": "fake", "layout": prompter.layout_id(), "profile": profile.name });
+    let details = json!({
+        "engine": "fake",
+        "layout": prompter.layout_id(),
+        "layout_tokens": layout_tokens(&prompter),
+        "profile": profile.name,
+    });
     let facts = facts(config, "no model: answers from a hash, for tests", "", details);
     Ok(Loaded { engine: AnyEngine::Fake(engine), prompter, facts, context_tokens })
 }
@@ -192,6 +197,19 @@ fn fault(fault: &FakeFault) -> Option<fake::Fault> {
         FaultKind::Oom => fake::FaultKind::OutOfMemory,
     };
     Some(fake::Fault { kind, at: step })
+}
+
+/// Tokens of the layout's own text: of the head, which is computed once, and of each read behind the
+/// state.
+fn layout_tokens(prompter: &Prompter) -> serde_json::Value {
+    let fixed = prompter.fixed_tokens();
+    let listed = |FixedTokens { read, option }| json!({ "read": read, "option": option });
+    json!({
+        "head": prompter.head().tokens.len(),
+        "noul": { "read": fixed.noul.read },
+        "choice": listed(fixed.choice),
+        "score": listed(fixed.score),
+    })
 }
 
 /// The profile, with the layout that the operator asked for.

@@ -185,6 +185,34 @@ fn long_instructions_run_in_chunks_and_answer_the_same() {
 }
 
 #[test]
+fn the_tokens_shown_for_a_layout_are_those_that_its_questions_cost() {
+    for layout in ["bare", "keys-short"] {
+        let server = Server::start(&["--engine", "fake", "--layout", layout]);
+        let body = json!({ "state": "s", "samples": 2, "questions": {
+            "n": { "type": "noul", "instructions": "Late?" },
+            "c": { "type": "choice", "instructions": "Which?",
+                   "criteria": { "red": null, "green": null, "blue": null } },
+            "s": { "type": "score", "instructions": "How?", "criteria": ["low", "high"] } } });
+        assert_eq!(server.post("/v1/systemone", &body).status, 200);
+        let shown = &server.get("/health")["details"]["model"]["layout_tokens"];
+        // One token a byte; each text has a space before it.
+        let own = [
+            ("noul", " Late?", 2),
+            ("choice", " Which? red green blue", 3),
+            ("score", " How? low high", 2),
+        ];
+        for (kind, words, options) in own {
+            let of = |part: &str| shown[kind][part].as_u64().unwrap_or(0);
+            let read = of("read") + options * of("option") + words.len() as u64;
+            let metric = |name: &str| server.metric(&format!("docket_{name}{{kind=\"{kind}\"}}"));
+            assert_eq!(metric("question_reads_total"), 2, "{layout} {kind}");
+            assert_eq!(metric("suffix_tokens_total"), 2 * read, "{layout} {kind}");
+            assert_eq!(metric("questions_total"), 1, "{layout} {kind}");
+        }
+    }
+}
+
+#[test]
 fn a_prompt_that_is_too_long_names_its_question() {
     let server = Server::start(&["--engine", "fake", "--context", "512"]);
     let reply = server.post(

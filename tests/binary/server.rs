@@ -108,6 +108,14 @@ impl Server {
         response.body_mut().read_json().expect("JSON")
     }
 
+    /// The value of one series of `/metrics`, named as it stands there; 0 where it is absent.
+    pub(crate) fn metric(&self, series: &str) -> u64 {
+        let mut response = agent().get(format!("{}/metrics", self.base)).call().expect("an answer");
+        let text = response.body_mut().read_to_string().expect("text");
+        let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        value.map_or(0, |value| value.parse().expect("a whole number"))
+    }
+
     /// Sends SIGTERM.
     pub(crate) fn terminate(&self) {
         terminate(&self.child);

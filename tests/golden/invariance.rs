@@ -159,12 +159,15 @@ fn blocks_of_a_state_that_begins_alike_give_the_same_bits_as_its_own() {
         let (engine, mut seeded) = (&world.engine, Seeded(9));
         let head = world.make_resident(engine, &[(30, true)]).swap_remove(0);
         let other = [&world.prefix[30..150], &seeded.tokens(70)].concat();
-        let made = ask(engine, vec![chunk(&[head.clone()], &other)], Vec::new()).unwrap().chunks;
+        let made = ask(engine, vec![chunk(std::slice::from_ref(&head), &other)], Vec::new())
+            .unwrap()
+            .chunks;
         // The state starts at position 30, so its blocks end at 34, 98 and 162.
-        for cuts in [vec![0..98], vec![0..34, 34..98], vec![0..34]] {
-            let shared = cuts.iter().map(|cut| PathPart::Segment(made[0].slice(cut.clone())));
+        for cuts in [&[0, 98][..], &[0, 34, 98], &[0, 34]] {
+            let shared =
+                cuts.windows(2).map(|cut| PathPart::Segment(made[0].slice(cut[0]..cut[1])));
             let mut path: Vec<_> = [head.clone()].into_iter().chain(shared).collect();
-            let rest = &world.prefix[30 + cuts[cuts.len() - 1].end as usize..];
+            let rest = &world.prefix[30 + cuts[cuts.len() - 1] as usize..];
             let tail = ask(engine, vec![chunk(&path, rest)], Vec::new()).unwrap().chunks;
             path.extend(tail.into_iter().map(PathPart::Segment));
             let read = world.read(engine, &path, &[4, 0, 3, 1, 2]);

@@ -164,11 +164,11 @@ fn blocks_of_a_state_that_begins_alike_read_like_its_own() {
     for world in worlds() {
         let head = world.make_resident(&[(30, true)]).swap_remove(0);
         let other = [&world.prefix[30..150], &[1, 2, 3]].concat();
-        let made = ask(&world.engine, vec![chunk(&[head.clone()], &other)], Vec::new());
+        let made = ask(&world.engine, vec![chunk(std::slice::from_ref(&head), &other)], Vec::new());
         let made = made.unwrap().chunks.remove(0);
         // The state starts at position 30, so its blocks end at 34 and 98.
-        for cuts in [vec![0..98], vec![0..34, 34..98]] {
-            let shared = cuts.iter().map(|cut| PathPart::Segment(made.slice(cut.clone())));
+        for cuts in [&[0, 98][..], &[0, 34, 98]] {
+            let shared = cuts.windows(2).map(|cut| PathPart::Segment(made.slice(cut[0]..cut[1])));
             let mut path: Vec<_> = [head.clone()].into_iter().chain(shared).collect();
             let tail = vec![chunk(&path, &world.prefix[128..])];
             let tail = ask(&world.engine, tail, Vec::new()).unwrap().chunks.remove(0);

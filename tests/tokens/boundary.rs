@@ -8,7 +8,7 @@ use docket::json::Json;
 use docket::prompt::Prompter;
 use docket::prompt::layout::{Profile, named, profile_for};
 use docket::prompt::tokens::TextTokenizer;
-use docket::question::{Kind, Question, Shown};
+use docket::question::{ChoiceOption, Kind, Question, Shown};
 
 use super::support::{Vocabulary, texts};
 use super::vectors::{GPT_2, LLAMA_BPE, LLAMA_SPM, QWEN2, SMOLLM};
@@ -93,11 +93,43 @@ fn counts(vocabulary: &Vocabulary) {
     }
 }
 
+/// What is shown as a layout's own tokens is what prompts of real words have beyond these words.
+fn fixed_tokens(vocabulary: &Vocabulary) {
+    let Some(tokenizer) = vocabulary.tokenizer() else { return };
+    let space = if tokenizer.encode(" a").len() > tokenizer.encode("a").len() { "" } else { " " };
+    let own = |text: &str| tokenizer.encode(&[space, text].concat()).len();
+    let words = ["a refund", "a broken part", "something else", "no reason at all"];
+    let instructions = "What does the customer write about";
+    for prompter in prompters(vocabulary) {
+        let mut yes_no = vec![0, 1];
+        if prompter.yes_first() {
+            yes_no.reverse();
+        }
+        let fixed = prompter.fixed_tokens();
+        let suffix = |kind, options: Vec<usize>| {
+            let asked = Question { kind, ..asked(instructions) };
+            prompter.suffix(&asked, &Shown { options }).suffix.len()
+        };
+        let noul = suffix(asked("").kind, yes_no);
+        assert_eq!(noul, own(instructions) + fixed.noul.of(2) as usize, "{}", prompter.layout_id());
+        let listed: usize = words.into_iter().chain([instructions]).map(own).sum();
+        let option = |key: &str| ChoiceOption { key: key.to_owned(), description: None };
+        let choice = Kind::Choice { options: words.map(option).to_vec() };
+        let choice = suffix(choice, vec![0, 1, 2, 3]);
+        assert_eq!(choice, listed + fixed.choice.of(4) as usize, "{}", prompter.layout_id());
+        let score =
+            Kind::Score { levels: words.map(|word| Json::String(word.to_owned())).to_vec() };
+        let score = suffix(score, vec![0, 1, 2, 3]);
+        assert_eq!(score, listed + fixed.score.of(4) as usize, "{}", prompter.layout_id());
+    }
+}
+
 #[test]
 fn the_boundary_holds_for_qwen2() {
     boundary_holds(&QWEN2);
     counts(&QWEN2);
     bounds(&QWEN2);
+    fixed_tokens(&QWEN2);
 }
 
 #[test]
@@ -105,6 +137,7 @@ fn the_boundary_holds_for_llama_bpe() {
     boundary_holds(&LLAMA_BPE);
     counts(&LLAMA_BPE);
     bounds(&LLAMA_BPE);
+    fixed_tokens(&LLAMA_BPE);
 }
 
 #[test]
@@ -112,6 +145,7 @@ fn the_boundary_holds_for_gpt_2() {
     boundary_holds(&GPT_2);
     counts(&GPT_2);
     bounds(&GPT_2);
+    fixed_tokens(&GPT_2);
 }
 
 #[test]
@@ -119,6 +153,7 @@ fn the_boundary_holds_for_sentencepiece() {
     boundary_holds(&LLAMA_SPM);
     counts(&LLAMA_SPM);
     bounds(&LLAMA_SPM);
+    fixed_tokens(&LLAMA_SPM);
 }
 
 #[test]
@@ -126,4 +161,5 @@ fn the_boundary_holds_for_smollm() {
     boundary_holds(&SMOLLM);
     counts(&SMOLLM);
     bounds(&SMOLLM);
+    fixed_tokens(&SMOLLM);
 }

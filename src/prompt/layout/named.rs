@@ -20,6 +20,22 @@ const STRICT: Closings = Closings {
     words: "Write {first} or {second} and nothing else.",
 };
 
+/// Nothing behind the options: the head has said how to answer.
+const NONE: Closings = Closings { choice: "", score_up: "", score_down: "", noul: "", words: "" };
+
+const BRIEF: Closings = Closings {
+    choice: "Which letter?",
+    score_up: "Lowest first. Which letter?",
+    score_down: "Highest first. Which letter?",
+    noul: "Which letter?",
+    words: "{first} or {second}?",
+};
+
+/// How to answer, for layouts that do not say so behind each question.
+const HOW_TO_ANSWER: &str = "You read a text and answer a question about it. Below the question \
+    stand the options, one a line, each behind its letter. Reply with the letter of the option \
+    that fits best, and with nothing else.";
+
 /// The state as it is, then the question.
 pub const BARE: Layout = Layout {
     id: "bare",
@@ -93,8 +109,24 @@ pub const SYSTEM: Layout = Layout {
     ..BARE
 };
 
+/// `keys`, with how to answer in the head instead of behind each question.
+pub const KEYS_SHORT: Layout =
+    Layout { id: "keys-short", system: Some(HOW_TO_ANSWER), closings: NONE, ..KEYS };
+
+/// `keys-short` for choices; nouls and scores are closed as in `keys`.
+pub const KEYS_MIXED: Layout =
+    Layout { id: "keys-mixed", closings: Closings { choice: "", ..SHORT }, ..KEYS_SHORT };
+
+/// `keys-short`, the answer begun for the model.
+pub const KEYS_SHORT_PREFILL: Layout =
+    Layout { id: "keys-short-prefill", prefill: "Answer:", ..KEYS_SHORT };
+
+/// `keys-short` with a few words left behind the options, and the direction of a scale.
+pub const KEYS_BRIEF: Layout =
+    Layout { id: "keys-brief", closing_lead: "\n", closings: BRIEF, ..KEYS_SHORT };
+
 /// All layouts.
-pub const LAYOUTS: [&Layout; 13] = [
+pub const LAYOUTS: [&Layout; 17] = [
     &BARE,
     &BARE_YES,
     &BARE_KEYS,
@@ -108,4 +140,8 @@ pub const LAYOUTS: [&Layout; 13] = [
     &WORDS,
     &EXAMPLES_WORDS,
     &SYSTEM,
+    &KEYS_SHORT,
+    &KEYS_MIXED,
+    &KEYS_SHORT_PREFILL,
+    &KEYS_BRIEF,
 ];

@@ -276,6 +276,7 @@ fn loaded(
     details["context_tokens"] = context_tokens.into();
     details["fingerprint"] = parts.fingerprint.as_str().into();
     details["layout"] = prompter.layout_id().into();
+    details["layout_tokens"] = super::layout_tokens(&prompter);
     details["profile"] = prompter.profile().name.into();
     details["labels"] = prompter.label_codes().len().into();
     let name = config.model.model.served_name();

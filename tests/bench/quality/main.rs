@@ -19,12 +19,14 @@ mod record;
 mod slots;
 mod table;
 mod themes;
+mod tokens;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
 use docket::engine::kernels::Precision;
+use docket::prompt::layout::named::LAYOUTS;
 
 use cases::Case;
 use model::{LoadedModel, Model};
@@ -37,7 +39,7 @@ struct Arguments {
     /// Catalogue name, or path of a GGUF file or safetensors folder
     #[arg(long, default_value = "qwen2.5-coder:1.5b")]
     model: String,
-    /// Ids of the layouts to compare [default: the one of the model's profile]
+    /// Ids of the layouts to compare, or `all` [default: the one of the model's profile]
     #[arg(long, value_delimiter = ',')]
     layouts: Vec<String>,
     /// Which cases
@@ -46,6 +48,9 @@ struct Arguments {
     /// Only the first N generated cases
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// Only cases of these kinds: noul, choice, score
+    #[arg(long, value_delimiter = ',')]
+    kinds: Vec<String>,
     /// Precisions to compare: f32, bf16, int8
     #[arg(long, value_delimiter = ',', default_value = "f32", value_parser = precision)]
     precision: Vec<Precision>,
@@ -58,6 +63,9 @@ struct Arguments {
     /// Print the generated cases as JSON lines, and stop
     #[arg(long)]
     print_cases: bool,
+    /// Print the tokens that each layout takes, and stop: nothing is computed
+    #[arg(long)]
+    tokens: bool,
     /// What `cargo bench` passes to every bench
     #[arg(long, hide = true)]
     bench: bool,
@@ -103,15 +111,31 @@ fn main() -> anyhow::Result<()> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let sets = case_sets(&arguments, folder)?;
     let path = arguments.results.clone().unwrap_or_else(|| folder.join("quality.jsonl"));
-    let mut results = Results::open(&path).with_context(|| path.display().to_string())?;
     let model = Model::open(&arguments.model)?;
-    let layouts = match &arguments.layouts[..] {
-        [] => vec![model.default_layout().to_owned()],
-        named => named.to_vec(),
-    };
+    let layouts = layouts(&arguments, &model);
+    if arguments.tokens {
+        println!("{}", token_table(&model, &layouts, &sets)?);
+        return Ok(());
+    }
+    let mut results = Results::open(&path).with_context(|| path.display().to_string())?;
     let missing = read_missing(&model, &arguments, &layouts, &sets, &mut results)?;
     eprintln!("{missing} readings added to {}", path.display());
     report(&model, &arguments, &layouts, &sets, &results)
+}
+
+fn layouts(arguments: &Arguments, model: &Model) -> Vec<String> {
+    match &arguments.layouts[..] {
+        [] => vec![model.default_layout().to_owned()],
+        [all] if all == "all" => LAYOUTS.map(|layout| layout.id.to_owned()).to_vec(),
+        named => named.to_vec(),
+    }
+}
+
+/// Tokens do not depend on the precision.
+fn token_table(model: &Model, layouts: &[String], sets: &[CaseSet]) -> anyhow::Result<String> {
+    let made = |id: &String| Ok((id.clone(), model.layout(id, Precision::F32)?));
+    let made = layouts.iter().map(made).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(tokens::table(&made, sets))
 }
 
 fn case_sets(arguments: &Arguments, folder: &Path) -> anyhow::Result<Vec<CaseSet>> {
@@ -127,6 +151,11 @@ fn case_sets(arguments: &Arguments, folder: &Path) -> anyhow::Result<Vec<CaseSet
         let first = if cases.len() < all { ", first " } else { "" };
         let count = if cases.len() < all { cases.len().to_string() } else { String::new() };
         sets.push(CaseSet { name: format!("generated{first}{count}"), cases });
+    }
+    for set in &mut sets {
+        let kinds = &arguments.kinds;
+        let is_wanted = |kind: &str| kinds.is_empty() || kinds.iter().any(|wanted| wanted == kind);
+        set.cases.retain(|case| is_wanted(case.question.kind.name()));
     }
     Ok(sets)
 }
@@ -194,6 +223,7 @@ fn report(
         }
     }
     println!("{}\n{}", table::quality(&groups), table::samples(&groups));
+    println!("{}", token_table(model, layouts, sets)?);
     if groups.iter().any(|group| group.precision != Precision::F32) {
         println!("{}", table::drift(&groups));
     }

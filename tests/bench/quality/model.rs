@@ -11,11 +11,12 @@ use docket::engine::{CpuEngine, EngineOptions};
 use docket::files::{self, ModelFiles};
 use docket::models::{self, ModelRef, Progress, Store};
 use docket::prompt::Prompter;
+use docket::prompt::fixed::FixedTokens;
 use docket::prompt::layout::{self, Profile};
 use docket::prompt::options;
 use docket::prompt::tokens::model::ModelTokenizer;
 use docket::question::answer::Value;
-use docket::question::{Kind, Shown};
+use docket::question::{Kind, Question, Samples, Shown};
 use docket::readout::{LabelReading, Reading, ReadingKind, ReadingSpec};
 use sha2::{Digest, Sha256};
 
@@ -109,6 +110,30 @@ impl Model {
         let (config, tensors) = (&self.files.config, &*self.files.tensors);
         let engine = CpuEngine::load(config, tensors, &options, &mut |_, _| {})?;
         Ok(LoadedModel { model: self, engine })
+    }
+}
+
+impl ModelLayout {
+    /// Tokens of the head.
+    pub(crate) fn head_tokens(&self) -> usize {
+        self.prompter.head().tokens.len()
+    }
+
+    /// What the layout adds to a question's own words.
+    pub(crate) fn fixed(&self, kind: &Kind) -> FixedTokens {
+        self.prompter.fixed_tokens().of(kind)
+    }
+
+    /// Tokens behind the state in each order of a case.
+    pub(crate) fn suffixes(&self, case: &Case) -> Vec<f64> {
+        let wanted = Reading::new(spec(&self.prompter, &case.question.kind)).wanted();
+        let tokens = |shown| self.prompter.suffix(&case.question, shown).suffix.len() as f64;
+        wanted.iter().map(tokens).collect()
+    }
+
+    /// Orders of a question that the profile has read.
+    pub(crate) fn orders(&self, question: &Question) -> usize {
+        self.prompter.orders(question, Samples::Auto, u32::MAX) as usize
     }
 }
 
