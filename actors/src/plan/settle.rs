@@ -70,11 +70,11 @@ impl<S: Segment> SchedulerCore<S> {
         self.pace.step(running.tokens, elapsed);
         self.shares.step(running.tokens_by_lane(), elapsed, now);
         self.totals.computed_tokens += u64::from(self.computed(&running));
-        let mut advanced = Vec::new();
+        let mut sharers = Vec::new();
         for (chunk, segment) in running.chunks.iter().zip(outcome.chunks) {
-            advanced.push(chunk.key);
-            advanced.extend(self.take_chunk(chunk, segment));
+            sharers.extend(self.take_chunk(chunk, segment));
         }
+        let advanced = running.chunks.iter().map(|chunk| chunk.key).chain(sharers.iter().copied());
         for segment in advanced {
             for key in self.groups_on(segment) {
                 let group = self.queue.group(key);
@@ -85,6 +85,11 @@ impl<S: Segment> SchedulerCore<S> {
         }
         for (row, outcome) in running.rows.into_iter().zip(outcome.rows) {
             self.settle_row(row, outcome, running.since, now);
+        }
+        // What another state computed may have ended a want that was not in this step.
+        for key in sharers.into_iter().flat_map(|sharer| self.groups_on(sharer)).collect::<Vec<_>>()
+        {
+            self.release_if_unused(key);
         }
     }
 

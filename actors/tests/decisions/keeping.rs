@@ -7,7 +7,7 @@ use actors::{Lane, ReadError, Register, RejectReason};
 use tokio::time::sleep;
 
 use crate::fake::{expected, meta, prefix, spec};
-use crate::support::{decide_one, prewarm, settle, spawn_one, started};
+use crate::support::{decide_one, prewarm, settle, spawn_in, spawn_one, started};
 
 #[tokio::test(start_paused = true)]
 async fn a_second_question_hits_only_when_registered() {
@@ -54,6 +54,24 @@ async fn a_client_that_comes_back_goes_on_where_it_left() {
         assert!(second.cached_tokens > left && second.cached_tokens < 3_000, "{second:?}");
         assert_eq!(handle.snapshot().residency.duplicate_tokens, 0);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sweep_in_the_batch_lane_leaves_a_session_that_lives() {
+    let (handle, _) = started(|config| config.cache.kv_bytes = 3_000).await;
+    let session = prefix(1, 1, 300);
+    for turn in 0..2 {
+        decide_one(&handle, &session, spec(turn, 20)).await;
+    }
+    for name in 10..40 {
+        let state = prefix(1, name, 300);
+        for question in 0..2 {
+            spawn_in(&handle, Lane::Batch, &state, spec(question, 20)).await.unwrap();
+            settle().await;
+        }
+    }
+    assert!(handle.snapshot().residency.evictions > 100);
+    assert_eq!(decide_one(&handle, &session, spec(9, 20)).await.computed_tokens, 20);
 }
 
 #[tokio::test(start_paused = true)]

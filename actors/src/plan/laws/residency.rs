@@ -106,3 +106,14 @@ fn a_reader_that_comes_back_goes_on_where_the_last_one_left() {
     let after = world.scheduler.view().totals.computed_tokens;
     assert_eq!(after, u64::from(unique_tokens(&[4])) + 2, "nothing was computed twice");
 }
+
+#[test]
+fn a_want_that_another_state_fulfils_gives_its_lease_back() {
+    let mut world = World::new(100_000);
+    for name in [4, 8] {
+        world.prewarm(name, Lane::Normal);
+    }
+    assert_eq!(chunk_tokens(&mut world), unique_tokens(&[4, 8]));
+    assert_eq!((world.cache.view().leased, world.scheduler.view().wants_waiting), (0, 0));
+    assert_eq!(world.cache.view().prewarms_waiting, 0);
+}

@@ -246,6 +246,35 @@ fn one_state_may_run_beyond_the_budget_and_is_dropped_after_use() {
 }
 
 #[test]
+fn what_runs_beyond_the_budget_is_nobody_elses_beginning() {
+    let (mut ledger, now) = (ledger(64 + 128 + 64), start_of_time());
+    let (small, large, grown) = (state(1), runs(&[(2, 182)]), runs(&[(2, 182), (3, 9)]));
+    ledger.lease(&small, false, now);
+    assert!(is_granted(&ledger.lease(&large, true, now)));
+    compute_all(&mut ledger, &large);
+    assert!(!is_granted(&ledger.lease(&grown, false, now)), "though there is room for its rest");
+    ledger.release(&keys(&large), READ);
+    assert_eq!(ledger.view().overflow, 0);
+}
+
+/// A state within the budget was promised the bytes of what another one computed beyond it.
+#[test]
+fn what_is_taken_over_from_beyond_the_budget_moves_into_it() {
+    let (mut ledger, now) = (ledger(64 + 192), start_of_time());
+    let (within, beyond) = (runs(&[(1, 118)]), runs(&[(1, 118), (2, 200)]));
+    ledger.lease(&within, false, now);
+    compute(&mut ledger, &within, 10);
+    assert!(is_granted(&ledger.lease(&beyond, true, now)));
+    compute_all(&mut ledger, &beyond);
+    let part = Run { start: 10, tokens: 118 };
+    let (key, from, epoch) = (within[1].key, 0, 3);
+    ledger.commit(Computed { key, from, segment: part, is_adopted: true, epoch });
+    assert_eq!((ledger.view().used, ledger.view().overflow), (64 + 128, 256));
+    ledger.release(&keys(&beyond), READ);
+    assert_eq!((done(&ledger, &within[1]), ledger.view().overflow), (118, 0));
+}
+
+#[test]
 fn the_overflow_allowance_has_a_limit_in_bytes() {
     let (mut ledger, now) = (ledger(0), start_of_time());
     ledger.config.overflow_bytes_max = 64 + 128;

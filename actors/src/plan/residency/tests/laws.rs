@@ -59,11 +59,17 @@ fn check_tree(ledger: &Ledger) {
         assert!(ledger.blocks.contains_key(&parent), "a block without what lies before it");
         *children.entry(parent).or_insert(0) += 1;
     }
+    let beyond = ledger.overflow_state.and_then(|key| ledger.leases[&key].end);
     for (key, block) in &ledger.blocks {
         let count = |counts: &BTreeMap<SegmentKey, u32>| counts.get(key).copied().unwrap_or(0);
         assert_eq!(block.locks, count(&locks));
         assert_eq!(block.pins, count(&pins));
         assert_eq!(block.children, count(&children));
+        let by_its_state = || ledger.up_from(beyond).any(|other| other == *key);
+        assert!(
+            !block.overflow || block.is_head || by_its_state(),
+            "beyond the budget for another"
+        );
         assert!(block.locks > 0 || !block.overflow, "beyond the budget and unused");
         assert!(block.locks > 0 || block.kept, "nothing keeps it");
         let may_go = block.locks == 0 && block.children == 0;
