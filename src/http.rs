@@ -27,7 +27,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri};
 use axum::middleware;
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use tokio::sync::Semaphore;
 
 use crate::dialect::problem::{Fault, RequestFault};
@@ -87,6 +87,7 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
         .route("/v1/systemone", post(decide::decide))
         .route("/v1/decide", post(decide::decide))
         .route("/v1/prewarm", post(prewarm::prewarm))
+        .route("/v1/prewarm/{handle}", delete(prewarm::unpin))
         .route("/prewarm", post(prewarm::prewarm))
         .route("/v1/models", get(texts::models))
         .route("/{dialect}/v1/systemone", post(decide::decide))
@@ -103,10 +104,11 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
 }
 
 /// Patterns of the routes above: the only values of the metrics' `route` label beside `other`.
-const ROUTES: [&str; 12] = [
+const ROUTES: [&str; 13] = [
     "/v1/systemone",
     "/v1/decide",
     "/v1/prewarm",
+    "/v1/prewarm/{handle}",
     "/prewarm",
     "/v1/models",
     "/{dialect}/v1/systemone",

@@ -39,6 +39,11 @@ pub struct Prewarm {
     pub lane: Option<Lane>,
     /// Longest time from the request's first byte to its answer, where the caller set one.
     pub timeout: Option<Duration>,
+    /// How long the state stays pinned without a hit, where the caller set it; cut to the server's
+    /// limit.
+    pub ttl: Option<Duration>,
+    /// Whether to answer only when the state is resident.
+    pub wait: bool,
 }
 
 /// What a prewarm did.
@@ -52,8 +57,12 @@ pub struct Prewarmed {
     pub reused: bool,
     /// Whether it has been made resident now.
     pub stored: bool,
-    /// Where it is kept: `memory`, or `off` on a server that keeps nothing.
+    /// How it is kept: see [`actors::Tier`].
     pub tier: &'static str,
+    /// When its pin ends without a hit, in seconds since 1970; `None` where it is not pinned.
+    pub expires_at: Option<u64>,
+    /// By what the pin is given up; `None` where there is nothing to give up.
+    pub handle: Option<String>,
     /// What it cost and waited for.
     pub cost: Cost,
 }
@@ -129,6 +138,12 @@ pub trait Service: Send + Sync + 'static {
         request: Prewarm,
         arrival: Arrival,
     ) -> BoxFuture<'_, Result<Prewarmed, DecideError>>;
+
+    /// Gives up the pin of a prewarm of the same tenant; says whether there was one.
+    ///
+    /// # Errors
+    /// [`DecideError`] while actors are started again.
+    fn unpin(&self, caller: Caller, handle: String) -> BoxFuture<'_, Result<bool, DecideError>>;
 
     /// The names under which the model is served; at least one.
     fn models(&self) -> Vec<ModelEntry>;

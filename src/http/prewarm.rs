@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
 use tokio::time::Instant;
 
 use crate::dialect::Dialect;
-use crate::dialect::problem::Fault;
+use crate::dialect::problem::{Fault, RequestFault};
 
 use super::decide::{Ignored, caller, in_dialect, noting, sender};
 use super::headers::{self, Wishes};
@@ -24,6 +24,24 @@ pub(super) async fn prewarm(
     request: Request,
 ) -> Response {
     in_dialect(&app, path.as_deref(), request, answer).await
+}
+
+/// `DELETE /v1/prewarm/{handle}`: the pin of a prewarm is given up.
+pub(super) async fn unpin(
+    State(app): State<Arc<App>>,
+    Path(handle): Path<String>,
+    request: Request,
+) -> Response {
+    in_dialect(&app, None, request, async |app: &App, _, parts: &Parts, body, _: &mut Ignored| {
+        super::body::discard(&parts.headers, body).await;
+        let caller = caller(sender(parts)?, None)?;
+        if app.service.unpin(caller, handle).await? {
+            return Ok(respond::json(StatusCode::OK, r#"{"ok":true}"#));
+        }
+        let path = respond::excerpt(parts.uri.path());
+        Err(RequestFault::NotFound { path }.into())
+    })
+    .await
 }
 
 async fn answer(

@@ -73,6 +73,15 @@ fn prewarm() -> Value {
             "state": reference("State"),
             "model": {"description": "Any name; the served model is used"},
             "priority": nullable(&reference("Lane")),
+            "timeout_ms": {"type": ["integer", "null"], "minimum": 1},
+            "ttl_s": {
+                "description": "Seconds for which the state stays pinned without a hit",
+                "type": ["integer", "null"], "minimum": 1, "maximum": 604_800,
+            },
+            "wait": {
+                "description": "Whether to answer only when the state is resident; true by default",
+                "type": ["boolean", "null"],
+            },
         },
     })
 }
@@ -215,9 +224,14 @@ fn prewarmed() -> Value {
                 "properties": {
                     "reused": {"type": "boolean"},
                     "stored": {"type": "boolean"},
-                    "tier": {"type": "string"},
+                    "tier": {"enum": ["exact", "pending", "unsupported", "off"]},
                 },
             },
+            "expires_at": {
+                "description": "Seconds since 1970; null where nothing is pinned",
+                "type": ["integer", "null"],
+            },
+            "handle": {"description": "For DELETE /v1/prewarm/{handle}", "type": ["string", "null"]},
         },
     })
 }

@@ -1,9 +1,9 @@
 //! The service behind HTTP, over the real parts: decisions, prewarm, health, models and metrics.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use actors::{EngineState, Lane, PrewarmSpec};
+use actors::{EngineState, Lane, PinHandle, PrewarmSpec};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, TryFutureExt as _};
 use hmac::{Hmac, Mac as _};
@@ -115,22 +115,27 @@ impl Serving {
             tenant: asker.tenant,
             prefix: prefix.prefix,
             lane,
-            ttl: None,
-            wait: true,
+            ttl: request.ttl,
+            wait: request.wait,
             deadline: Some(deadline),
         });
         let warm = warm.map_err(DecideError::from);
         let outcome = self.decider.in_time(asker.since, deadline, warm).await?;
-        let keeps = self.decider.actors().snapshot().residency.budget > 0;
         // Where nothing is kept, nothing is read ahead.
         let missing = outcome.prompt_tokens.saturating_sub(outcome.reused);
-        let computed = if keeps { u64::from(missing) } else { 0 };
+        let computed = if outcome.stored { u64::from(missing) } else { 0 };
+        let left =
+            outcome.expires_at.map(|at| at.saturating_duration_since(tokio::time::Instant::now()));
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let held = outcome.pinned || outcome.pending;
         Ok(Prewarmed {
             model: self.served_name().to_owned(),
             prompt_tokens: u64::from(outcome.prompt_tokens),
             reused: missing == 0,
-            stored: outcome.stored && computed > 0,
-            tier: if keeps { "memory" } else { "off" },
+            stored: outcome.stored && missing > 0,
+            tier: outcome.tier.as_str(),
+            expires_at: left.map(|left| (since_1970 + left).as_secs()),
+            handle: held.then(|| outcome.pin.to_string()),
             cost: Cost {
                 lane,
                 input_tokens: u64::from(prefix.state_tokens),
@@ -189,6 +194,15 @@ impl Service for Serving {
         arrival: Arrival,
     ) -> BoxFuture<'_, Result<Decided, DecideError>> {
         self.decided(caller, decision, arrival).boxed()
+    }
+
+    fn unpin(&self, caller: Caller, handle: String) -> BoxFuture<'_, Result<bool, DecideError>> {
+        async move {
+            // What is no handle is the handle of nothing.
+            let Ok(pin) = handle.parse::<PinHandle>() else { return Ok(false) };
+            Ok(self.decider.actors().unpin(caller.tenant, pin).await?)
+        }
+        .boxed()
     }
 
     fn prewarm(

@@ -54,6 +54,10 @@ impl Service for Unreadable {
         self.refused()
     }
 
+    fn unpin(&self, _: Caller, _: String) -> BoxFuture<'_, Result<bool, DecideError>> {
+        self.refused()
+    }
+
     fn models(&self) -> Vec<ModelEntry> {
         entries(&self.facts)
     }

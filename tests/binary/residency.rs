@@ -57,6 +57,27 @@ fn a_prewarmed_state_costs_a_question_its_own_tokens_only() {
 }
 
 #[test]
+fn a_pin_lasts_as_long_as_it_was_asked_for_and_can_be_given_up() {
+    let server = Server::start(&["--engine", "fake", "--kv-bytes", "64MiB"]);
+    let pinned = || {
+        let page = server.get("/health");
+        page["details"]["residency"]["pinned_bytes"].as_u64().expect("a number")
+    };
+    let warm = server.post("/v1/prewarm", &json!({ "state": STATE, "ttl_s": 600 }));
+    assert_eq!(warm.body["prefix"]["tier"], "exact", "{warm:?}");
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let left = warm.body["expires_at"].as_u64().expect("a time") - now.expect("a time").as_secs();
+    assert!((590..=600).contains(&left), "{left} s");
+    assert!(pinned() > 0);
+    let route = format!("/v1/prewarm/{}", warm.body["handle"].as_str().expect("a handle"));
+    assert_eq!(server.delete(&route), 200);
+    assert_eq!(pinned(), 0);
+    assert_eq!(server.delete(&route), 404);
+    let later = json!({ "state": [STATE, 2], "wait": false });
+    assert_eq!(server.post("/v1/prewarm", &later).body["prefix"]["tier"], "pending");
+}
+
+#[test]
 fn case_28_without_any_cache_all_questions_are_still_answered() {
     let server = Server::start(&["--engine", "fake", "--kv-bytes", "0"]);
     for question in ["Is the parcel late?", "Is the customer calm?"] {

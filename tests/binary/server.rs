@@ -108,6 +108,12 @@ impl Server {
         response.body_mut().read_json().expect("JSON")
     }
 
+    /// Deletes something; the status.
+    pub(crate) fn delete(&self, route: &str) -> u16 {
+        let response = agent().delete(format!("{}{route}", self.base)).call().expect("an answer");
+        response.status().as_u16()
+    }
+
     /// The value of one series of `/metrics`, named as it stands there; 0 where it is absent.
     pub(crate) fn metric(&self, series: &str) -> u64 {
         let mut response = agent().get(format!("{}/metrics", self.base)).call().expect("an answer");

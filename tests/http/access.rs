@@ -99,6 +99,7 @@ async fn wrong_methods_are_405_with_allow() {
         ("HEAD", "/v1/systemone", "POST"),
         ("OPTIONS", "/v1/systemone", "POST"),
         ("DELETE", "/v1/prewarm", "POST"),
+        ("POST", "/v1/prewarm/beef", "DELETE"),
         ("POST", "/health", "GET,HEAD"),
         ("OPTIONS", "/v1/models", "GET,HEAD"),
         ("TRACE", "/metrics", "GET,HEAD"),

@@ -173,10 +173,17 @@ impl Service for Stub {
             prompt_tokens: 17,
             reused: false,
             stored: true,
-            tier: "memory",
+            tier: "exact",
+            expires_at: Some(1_800_000_000),
+            handle: Some("beef".to_owned()),
             cost: cost(),
         };
         Box::pin(async move { Ok(prewarmed) })
+    }
+
+    /// Knows one pin, `beef`.
+    fn unpin(&self, _: Caller, handle: String) -> BoxFuture<'_, Result<bool, DecideError>> {
+        Box::pin(async move { Ok(handle == "beef") })
     }
 
     fn models(&self) -> Vec<ModelEntry> {

@@ -66,7 +66,7 @@ pub(in crate::dialect) fn prewarm(
             "state" => state = Some(value),
             "model" => {}
             _ if extensions.read(
-                &["priority", "timeout_ms"],
+                &["priority", "timeout_ms", "ttl_s", "wait"],
                 (&field, &value),
                 limits,
                 &mut findings,
@@ -76,7 +76,8 @@ pub(in crate::dialect) fn prewarm(
     }
     match check_state(state, &mut findings) {
         Some(state) if findings.faults.is_empty() => {
-            let request = Prewarm { state, lane: extensions.lane, timeout: extensions.timeout };
+            let Extensions { lane, timeout, ttl, wait, .. } = extensions;
+            let request = Prewarm { state, lane, timeout, ttl, wait: wait.unwrap_or(true) };
             Ok(Decoded { request, ignored: findings.ignored })
         }
         _ => Err(findings.into()),

@@ -3,6 +3,7 @@
 //! Probabilities are written as the shortest text that reads back as the same f64, never rounded; a
 //! number that is not finite is an error here, because JSON has no way to write it.
 
+use actors::Tier;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Map, Value as Wire, json};
@@ -34,13 +35,15 @@ pub(in crate::dialect) fn decided(
 pub(in crate::dialect) fn prewarmed(prewarmed: &Prewarmed) -> String {
     json!({
         "model": prewarmed.model,
-        "ok": prewarmed.reused || prewarmed.stored,
+        "ok": prewarmed.reused || prewarmed.stored || prewarmed.tier == Tier::Pending.as_str(),
         "prompt_tokens": prewarmed.prompt_tokens,
         "prefix": {
             "reused": prewarmed.reused,
             "stored": prewarmed.stored,
             "tier": prewarmed.tier,
         },
+        "expires_at": prewarmed.expires_at,
+        "handle": prewarmed.handle,
     })
     .to_string()
 }

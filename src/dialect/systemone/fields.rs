@@ -79,6 +79,8 @@ pub(super) struct Extensions {
     pub(super) lane: Option<Lane>,
     pub(super) timeout: Option<Duration>,
     pub(super) diagnostics: Option<bool>,
+    pub(super) ttl: Option<Duration>,
+    pub(super) wait: Option<bool>,
     /// Names seen, without `x_`: both spellings of one in a request contradict each other.
     seen: Vec<&'static str>,
 }
@@ -107,10 +109,27 @@ impl Extensions {
             "samples" => self.samples = samples(field, value, findings),
             "priority" => self.lane = lane(field, value, findings),
             "timeout_ms" => self.timeout = timeout(field, value, limits, findings),
+            "ttl_s" => self.ttl = ttl(field, value, findings),
+            "wait" => self.wait = boolean(field, value, findings),
             _ => self.diagnostics = boolean(field, value, findings),
         }
         true
     }
+}
+
+/// Longest time to live that a request may name; the server cuts it to its own limit.
+const TTL_S_MAX: u64 = 7 * 24 * 3_600;
+
+fn ttl(field: &str, value: &Json, findings: &mut Findings) -> Option<Duration> {
+    let seconds = value.as_number().and_then(whole).filter(|s| (1..=TTL_S_MAX).contains(s));
+    if seconds.is_none() {
+        let message = format!(
+            "{field} must be an integer from 1 to {TTL_S_MAX}, not {}",
+            value.excerpt(ECHO_CHARS_MAX)
+        );
+        findings.fault(vec![field.into()], "ttl_invalid", message);
+    }
+    seconds.map(Duration::from_secs)
 }
 
 fn samples(field: &str, value: &Json, findings: &mut Findings) -> Option<Samples> {

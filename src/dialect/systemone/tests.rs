@@ -316,7 +316,9 @@ fn a_prewarm_answer_has_the_known_shape() {
         prompt_tokens: 17,
         reused: false,
         stored: true,
-        tier: "memory",
+        tier: "exact",
+        expires_at: Some(1_800_000_000),
+        handle: Some("00ff".to_owned()),
         cost: cost(),
     };
     let body: serde_json::Value =
@@ -324,7 +326,8 @@ fn a_prewarm_answer_has_the_known_shape() {
     assert_eq!(
         body,
         json!({"model": "m", "ok": true, "prompt_tokens": 17,
-               "prefix": {"reused": false, "stored": true, "tier": "memory"}})
+               "prefix": {"reused": false, "stored": true, "tier": "exact"},
+               "expires_at": 1_800_000_000, "handle": "00ff"})
     );
 }
 
