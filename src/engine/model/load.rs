@@ -1,9 +1,12 @@
-//! Weights from their source into the layouts of the kernels, one tensor at a time.
+//! Weights from their source into the layouts of the kernels, a few columns at a time.
 //!
-//! A tensor is dropped as soon as it is packed, and the largest (embedding and head) come first,
-//! while little else is held: so memory never rises far above what stays.
+//! A matrix is never held in another form than that in which it stays: so memory does not rise above
+//! what stays, and the time goes into dequantising and packing, not into pages that are cleared for
+//! values which are dropped again.
 
 mod check;
+
+use std::ops::Range;
 
 use thiserror::Error;
 
@@ -195,8 +198,7 @@ impl Loader<'_> {
         }
         let mut weights = Weights::zeros(self.precision, columns, depth);
         for (part, first, width) in parts {
-            let values = self.tensor(part, &[*width, depth])?;
-            self.pool.install(|| weights.pack(*first, &values));
+            self.pack(&mut weights, part, *first..first + width)?;
         }
         self.keep(|writer| writer.matrix(name, &weights));
         Ok(weights)
@@ -214,17 +216,39 @@ impl Loader<'_> {
         Ok(values)
     }
 
+    /// Fills columns of a matrix from a tensor that has a row for each, on the pool's threads.
+    fn pack(
+        &mut self,
+        weights: &mut Weights,
+        name: &str,
+        columns: Range<usize>,
+    ) -> Result<(), LoadError> {
+        let depth = weights.depth();
+        let tensors = self.source(name, &[columns.len(), depth])?;
+        let read = |rows: Range<usize>, values: &mut Vec<f32>| {
+            let shape = [rows.len(), depth];
+            tensors.read_rows(name, rows, values)?;
+            check_count(name, values.len(), &shape)
+        };
+        self.pool.install(|| weights.pack_from(&columns, read))?;
+        self.count();
+        Ok(())
+    }
+
     fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
-        let Origin::Files { tensors, .. } = &self.origin else {
+        let values = self.source(name, shape)?.load(name)?.values;
+        check_count(name, values.len(), shape)?;
+        self.count();
+        Ok(values)
+    }
+
+    /// The source of a tensor, which must have this shape.
+    fn source(&self, name: &str, shape: &[usize]) -> Result<&dyn TensorSource, LoadError> {
+        let Origin::Files { tensors, .. } = self.origin else {
             return Err(LoadError::Config(format!("{name} is not among the packed weights")));
         };
-        let tensor = tensors.load(name)?;
-        if tensor.shape != shape || tensor.values.len() != shape.iter().product::<usize>() {
-            let (found, expected) = (tensor.shape, shape.to_vec());
-            return Err(LoadError::Shape { name: name.to_owned(), found, expected });
-        }
-        self.count();
-        Ok(tensor.values)
+        let found = tensors.shape(name)?;
+        if found == shape { Ok(tensors) } else { Err(misshapen(name, found, shape)) }
     }
 
     fn count(&mut self) {
@@ -346,6 +370,15 @@ impl Loader<'_> {
         }
         Ok(Norm { weight, eps: self.config.norm_eps })
     }
+}
+
+fn check_count(name: &str, values: usize, shape: &[usize]) -> Result<(), LoadError> {
+    let fits = values == shape.iter().product::<usize>();
+    if fits { Ok(()) } else { Err(misshapen(name, vec![values], shape)) }
+}
+
+fn misshapen(name: &str, found: Vec<usize>, expected: &[usize]) -> LoadError {
+    LoadError::Shape { name: name.to_owned(), found, expected: expected.to_vec() }
 }
 
 impl From<PackedError> for LoadError {
