@@ -29,11 +29,14 @@ use self::draw::Draw;
 use self::sets::Set;
 use crate::server::{Reply, Server, installed, say, try_post};
 
+/// Sets from which on a run is a long one.
+const SETS_MANY: usize = 10;
+
 /// Clients that ask at the same time.
 const CLIENTS: usize = 12;
 
-/// What one state holds beyond the longest one's memory, in tokens: less than any other state.
-const SLACK_TOKENS: u64 = 64;
+/// Room beyond the longest state's tokens: its first and its last page, and none for another state.
+const SLACK_TOKENS: u64 = 128;
 
 /// Steps so small that everything is cut: chunks of one page, and few rows.
 const SMALL_STEPS: [&str; 6] = ["--chunk-tokens", "64", "--step-tokens", "96", "--rows-max", "3"];
@@ -118,7 +121,8 @@ impl World {
         std::fs::create_dir(&models).expect("a folder");
         symlink(folder, models.join(folder.file_name().expect("a name"))).expect("a link");
         let draw = &mut Draw::new(seed);
-        let mut sets = vec![Set::long(draw)];
+        // With two thousand tokens among many, so that chunks of 1,024 are cut too.
+        let mut sets = vec![Set::long(draw, if count < SETS_MANY { 1 } else { 2 })];
         sets.extend((1..count).map(|_| Set::short(draw)));
         let others = (0..count).map(|_| Set::short(draw).request).collect();
         let (model, alone) = (model.to_owned(), Vec::new());

@@ -58,8 +58,8 @@ const TASKS: [&str; 6] = [
     "How sure is the writer?",
 ];
 
-/// Words of a state that no chunk holds.
-const LONG: usize = 640;
+/// Words of a long state: about 800 tokens, many small chunks or one large one.
+const LONG: usize = 400;
 
 /// One request, and its state.
 #[derive(Debug, Clone)]
@@ -69,9 +69,9 @@ pub(super) struct Set {
 }
 
 impl Set {
-    /// One with a state of several chunks of any size, and one question in one order.
-    pub(super) fn long(draw: &mut Draw) -> Self {
-        let state = Value::String(text(draw, LONG));
+    /// One with a state of `times` [`LONG`] words, and one question in one order.
+    pub(super) fn long(draw: &mut Draw, times: usize) -> Self {
+        let state = Value::String(text(draw, times * LONG));
         let mut question = question(draw);
         question["samples"] = 1.into();
         Self::of(state, json!({ "only": question }))
@@ -79,7 +79,7 @@ impl Set {
 
     /// One with a state of any form and one to three questions.
     pub(super) fn short(draw: &mut Draw) -> Self {
-        let words = 8 + draw.below(72);
+        let words = 24 + draw.below(56);
         let text = text(draw, words);
         let state = match draw.below(3) {
             0 => {
