@@ -135,7 +135,11 @@ impl World {
 
     fn start(&self, arguments: &[&str]) -> Server {
         let home = self.home.path().to_str().expect("text");
-        let own = [self.model.as_str(), "--home", home, "--precision", self.precision];
+        let precision = self.precision;
+        // A large model on a busy machine answers after minutes, which is no fault here.
+        let patient = ["--timeout", "1h", "--timeout-max", "1h"];
+        let own = [self.model.as_str(), "--home", home, "--precision", precision];
+        let own = [&own[..], &patient].concat();
         Server::start(&[&own[..], arguments].concat())
     }
 
