@@ -65,6 +65,7 @@ fn random_decisions_have_the_same_bytes_alone_in_company_warm_evicted_cut_and_af
 }
 
 /// A setting of the test.
+#[expect(clippy::disallowed_methods, reason = "tests may be told how long to run")]
 fn setting<T: FromStr<Err: Debug>>(name: &str, default: T) -> T {
     std::env::var(name).map_or(default, |value| value.parse().expect(name))
 }

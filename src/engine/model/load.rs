@@ -5,6 +5,7 @@
 //! values which are dropped again.
 
 mod check;
+mod extent;
 
 use std::ops::Range;
 
@@ -83,7 +84,8 @@ impl Decoder {
                 pool
             }
         };
-        let writer = PackedWriter::create(packed, precision, packed_bytes(config, precision));
+        let writer =
+            PackedWriter::create(packed, precision, extent::packed_bytes(config, precision));
         let writer = writer.map_err(|error| not_kept(&error)).ok();
         let origin = Origin::Files { tensors, writer };
         Self::from_origin(config, options, (pool, origin), progress)
@@ -96,7 +98,7 @@ impl Decoder {
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<(Self, Option<PackedWriter>), LoadError> {
         let precision = options.precision;
-        let total = tensor_count(config);
+        let total = extent::tensor_count(config);
         let loader =
             &mut Loader { config, precision, origin, pool: &pool, progress, done: 0, total };
         let (embedding, head_weights) = loader.embedding()?;
@@ -385,25 +387,4 @@ impl From<PackedError> for LoadError {
     fn from(error: PackedError) -> Self {
         Self::Packed(error.to_string())
     }
-}
-
-/// About what the packed weights of a configuration take: `f32`'s size at most.
-fn packed_bytes(config: &DecoderConfig, precision: Precision) -> u64 {
-    let DecoderConfig { vocab, hidden, intermediate, layers, heads, kv_heads, head_dim, .. } =
-        *config;
-    let attention = hidden * head_dim * (2 * heads + 2 * kv_heads);
-    let matrices = layers * (attention + 3 * hidden * intermediate);
-    let weights = matrices + vocab * hidden * if config.tied { 1 } else { 2 };
-    let bytes = weights as u64 * precision.bits_per_weight() / 8;
-    // Padding, names and norms.
-    bytes + bytes / 16 + (1 << 20)
-}
-
-/// Tensors that a configuration has.
-fn tensor_count(config: &DecoderConfig) -> usize {
-    let mut per_layer = 9;
-    for (has, count) in [(config.qkv_bias, 3), (config.qk_norm, 2), (config.post_norms, 2)] {
-        per_layer += if has { count } else { 0 };
-    }
-    config.layers * per_layer + if config.tied { 2 } else { 3 }
 }

@@ -74,7 +74,7 @@ impl Set {
         let state = Value::String(text(draw, times * LONG));
         let mut question = question(draw);
         question["samples"] = 1.into();
-        Self::of(state, json!({ "only": question }))
+        Self::of(state, &json!({ "only": question }))
     }
 
     /// One with a state of any form and one to three questions.
@@ -90,10 +90,10 @@ impl Set {
         };
         let count = 1 + draw.below(3);
         let questions: Map<_, _> = (0..count).map(|n| (format!("q{n}"), question(draw))).collect();
-        Self::of(state, Value::Object(questions))
+        Self::of(state, &Value::Object(questions))
     }
 
-    fn of(state: Value, questions: Value) -> Self {
+    fn of(state: Value, questions: &Value) -> Self {
         let request = json!({ "state": state, "questions": questions, "diagnostics": true });
         Self { state, request }
     }

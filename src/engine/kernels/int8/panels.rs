@@ -34,6 +34,9 @@ const SYMMETRIC_STEPS: f32 = 127.0;
 /// How far off a whole number of steps a value may lie to count as being on the grid.
 const GRID_TOLERANCE: f32 = 0.02;
 
+/// Blocks of a column that are packed before the next column's: they stay in the first-level cache.
+const RUN_BLOCKS: usize = 12;
+
 /// Why stored bytes are not a matrix of the shape asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{columns} columns of depth {depth} take {expected} packed bytes, not {found}")]
@@ -102,8 +105,11 @@ impl Int8Panels {
         assert!(columns.end <= self.columns, "{columns:?} packed into {}", self.columns);
         let panels = self.lines.bytes_mut().par_chunks_exact_mut(panel_bytes(depth));
         packing::fill(panels, columns, read, |panel, lanes, weights| {
-            for (lane, weights) in lanes.zip(weights.chunks_exact(depth)) {
-                level.run(PackJob { weights, lane, panel });
+            for (run, panel) in panel.chunks_mut(RUN_BLOCKS * BLOCK_BYTES).enumerate() {
+                let values = run * RUN_BLOCKS * BLOCK..depth.min((run + 1) * RUN_BLOCKS * BLOCK);
+                for (lane, weights) in lanes.clone().zip(weights.chunks_exact(depth)) {
+                    level.run(PackJob { weights: &weights[values.clone()], lane, panel });
+                }
             }
         })
     }
@@ -167,7 +173,7 @@ pub(super) fn factors(block: &[u8; BLOCK_BYTES], lane: usize) -> (f32, f32) {
     (read(VALUES), read(VALUES + FACTORS))
 }
 
-/// Quantises one column into its lane of a panel.
+/// Quantises a run of a column into its lane of a panel's blocks.
 struct PackJob<'a> {
     weights: &'a [f32],
     lane: usize,
