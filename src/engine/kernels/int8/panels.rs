@@ -34,9 +34,6 @@ const SYMMETRIC_STEPS: f32 = 127.0;
 /// How far off a whole number of steps a value may lie to count as being on the grid.
 const GRID_TOLERANCE: f32 = 0.02;
 
-/// Blocks of a column that are packed before the next column's: they stay in the first-level cache.
-const RUN_BLOCKS: usize = 12;
-
 /// Why stored bytes are not a matrix of the shape asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{columns} columns of depth {depth} take {expected} packed bytes, not {found}")]
@@ -105,11 +102,8 @@ impl Int8Panels {
         assert!(columns.end <= self.columns, "{columns:?} packed into {}", self.columns);
         let panels = self.lines.bytes_mut().par_chunks_exact_mut(panel_bytes(depth));
         packing::fill(panels, columns, read, |panel, lanes, weights| {
-            for (run, panel) in panel.chunks_mut(RUN_BLOCKS * BLOCK_BYTES).enumerate() {
-                let values = run * RUN_BLOCKS * BLOCK..depth.min((run + 1) * RUN_BLOCKS * BLOCK);
-                for (lane, weights) in lanes.clone().zip(weights.chunks_exact(depth)) {
-                    level.run(PackJob { weights: &weights[values.clone()], lane, panel });
-                }
+            for (lane, weights) in lanes.zip(weights.chunks_exact(depth)) {
+                level.run(PackJob { weights, lane, panel });
             }
         })
     }
@@ -173,7 +167,7 @@ pub(super) fn factors(block: &[u8; BLOCK_BYTES], lane: usize) -> (f32, f32) {
     (read(VALUES), read(VALUES + FACTORS))
 }
 
-/// Quantises a run of a column into its lane of a panel's blocks.
+/// Quantises one column into its lane of a panel.
 struct PackJob<'a> {
     weights: &'a [f32],
     lane: usize,
@@ -281,14 +275,15 @@ fn ends(values: &[f32; BLOCK]) -> (f32, f32) {
 /// Whether all of `offsets * inverse` are close to whole numbers; most blocks fail in the first part.
 #[inline(always)]
 fn on_grid(offsets: &[f32; BLOCK], inverse: f32) -> bool {
-    for offsets in offsets.as_chunks::<{ BLOCK / 2 }>().0 {
-        let mut off = 0;
-        for offset in offsets {
+    // Parts of one vector and no sum across it: that would take longer than all the rest.
+    for offsets in offsets.as_chunks::<{ BLOCK / 4 }>().0 {
+        let mut off = [0; BLOCK / 4];
+        for (off, offset) in off.iter_mut().zip(offsets) {
             let steps = offset * inverse;
             let distance = (steps - ((steps + ROUNDER) - ROUNDER)).abs();
-            off += u32::from(distance > GRID_TOLERANCE);
+            *off = u32::from(distance > GRID_TOLERANCE);
         }
-        if off > 0 {
+        if off != [0; BLOCK / 4] {
             return false;
         }
     }
