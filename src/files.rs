@@ -181,23 +181,39 @@ pub struct HostTensor {
 /// Where tensors come from, by Hugging Face name (`model.layers.0.self_attn.q_proj.weight`) and
 /// in Hugging Face form.
 pub trait TensorSource: Send + Sync + fmt::Debug {
-    /// Reads and dequantises one tensor.
+    /// Dimensions of a tensor, outermost first.
     ///
     /// # Errors
-    /// [`FilesError`] naming file and tensor when it is missing, damaged or of an unknown type.
-    fn load(&self, name: &str) -> Result<HostTensor, FilesError>;
+    /// [`FilesError`] naming file and tensor when it is missing.
+    fn shape(&self, name: &str) -> Result<Vec<usize>, FilesError>;
+
+    /// Dequantises some rows (of the outermost dimension) and appends them to `values`, so that a
+    /// large tensor need not be in memory as a whole.
+    ///
+    /// # Errors
+    /// [`FilesError`] naming file and tensor when it is missing or damaged, and when `rows` lies
+    /// outside the tensor.
+    fn read_rows(
+        &self,
+        name: &str,
+        rows: Range<usize>,
+        values: &mut Vec<f32>,
+    ) -> Result<(), FilesError>;
+
+    /// Dequantises one tensor as a whole.
+    ///
+    /// # Errors
+    /// As [`TensorSource::read_rows`].
+    fn load(&self, name: &str) -> Result<HostTensor, FilesError> {
+        let shape = self.shape(name)?;
+        let mut values = Vec::new();
+        self.read_rows(name, 0..shape.first().copied().unwrap_or(0), &mut values)?;
+        Ok(HostTensor { shape, values })
+    }
 
     /// Whether a tensor is there.
-    fn contains(&self, name: &str) -> bool;
-
-    /// Reads some rows (of the outermost dimension), so that a large tensor need not be in memory
-    /// as a whole.
-    ///
-    /// # Errors
-    /// As [`TensorSource::load`], and when `rows` lies outside the tensor.
-    fn load_rows(&self, name: &str, rows: Range<usize>) -> Result<HostTensor, FilesError> {
-        let whole = self.load(name)?;
-        whole.rows(rows.clone()).ok_or_else(|| rows_error(Path::new(name), name, &rows))
+    fn contains(&self, name: &str) -> bool {
+        self.shape(name).is_ok()
     }
 }
 

@@ -14,6 +14,7 @@ pub mod int8;
 mod matrix;
 mod normalize;
 mod operand;
+mod packing;
 mod portable;
 mod precision;
 mod product;

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use actors::{EngineState, Lane, PinHandle, PrewarmSpec};
+use actors::{EngineState, Lane, PinHandle, PrewarmSpec, ResidencyView};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, TryFutureExt as _};
 use hmac::{Hmac, Mac as _};
 use metrics_exporter_prometheus::PrometheusHandle;
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::Sha256;
 
 use crate::decide::{Asker, Decider};
@@ -31,7 +31,7 @@ pub struct ModelFacts {
     /// `YYYY-MM-DD`, or empty.
     pub release_date: String,
     /// More for operators: architecture, precision, memory, layout, limits.
-    pub details: serde_json::Value,
+    pub details: Value,
 }
 
 /// The decision server.
@@ -232,7 +232,7 @@ impl Service for Serving {
         }
         let details = json!({
             "served_names": self.facts.served_names,
-            "model": self.facts.details,
+            "model": with_memory(&self.facts.details, &snapshot.residency),
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_s": self.started.elapsed().as_secs(),
             "engine": {
@@ -288,6 +288,17 @@ pub(super) fn entries(facts: &ModelFacts) -> Vec<ModelEntry> {
 /// The name that responses give.
 pub(super) fn first_name(facts: &ModelFacts) -> &str {
     facts.served_names.first().map_or("docket", String::as_str)
+}
+
+/// What is known of the model, and what keys and values take now and may take beside the rest of its
+/// memory; an engine that states none keeps none.
+fn with_memory(details: &Value, residency: &ResidencyView) -> Value {
+    let mut details = details.clone();
+    if let Some(memory) = details.get_mut("memory") {
+        memory["kv_budget_bytes"] = residency.budget.into();
+        memory["kv_used_bytes"] = residency.used.into();
+    }
+    details
 }
 
 /// The gauges under the names by which routers and dashboards of the field know them.

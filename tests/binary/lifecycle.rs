@@ -6,6 +6,9 @@ use serde_json::json;
 
 use crate::server::{Server, decision, try_post};
 
+/// Memory beside weights and kept states: tokenizer, buffers, connections (issue 3: 200 MB).
+const OTHER_KIB: u64 = 200 << 10;
+
 #[test]
 fn sigterm_under_load_loses_nothing_and_exits_with_0() {
     let server = Server::start(&["--engine", "fake", "--fake-step-ms", "20"]);
@@ -103,15 +106,26 @@ fn case_51_a_state_beyond_the_context_is_refused_with_both_lengths() {
 }
 
 #[test]
-fn loading_takes_little_more_memory_than_what_stays() {
+fn memory_is_what_health_says_and_loading_takes_no_more() {
     for (precision, weights_kib) in [("f32", 500_000), ("bf16", 250_000), ("int8", 150_000)] {
-        let arguments = ["--precision", precision, "--packed-max", "0"];
+        let arguments = ["--precision", precision, "--packed-max", "0", "--kv-bytes", "64MiB"];
         let Some(server) = Server::smollm2(&arguments) else { return };
-        assert_eq!(server.ask("The parcel is late.", "Is it late?").status, 200);
+        let state = "The parcel is late. ".repeat(100);
+        assert_eq!(server.post("/v1/prewarm", &json!({ "state": state })).status, 200);
+        assert_eq!(server.ask(&state, "Is it late?").status, 200);
         let (stays_kib, peak_kib) = server.private_kib();
-        println!("{precision}: at the start at most {peak_kib} KiB, then {stays_kib} KiB");
-        assert!(stays_kib > weights_kib, "{precision} weights are there: {stays_kib} KiB");
-        assert!(peak_kib * 10 <= stays_kib * 13, "{precision}: {peak_kib} KiB, {stays_kib} KiB");
+        let memory = &server.get("/health")["details"]["model"]["memory"];
+        let told = |part: &str| memory[part].as_u64().expect(part) / 1024;
+        println!(
+            "{precision}: at most {peak_kib} KiB at the start, then {stays_kib} KiB: {memory}"
+        );
+        assert!(told("weights_bytes") > weights_kib, "{precision}: {memory}");
+        assert_eq!(told("kv_budget_bytes"), 64 << 10);
+        assert!((1..=64 << 10).contains(&told("kv_used_bytes")), "{memory}");
+        assert!(told("scratch_bytes") > 0, "{memory}");
+        let least = told("weights_bytes") + told("kv_used_bytes");
+        assert!((least..least + OTHER_KIB).contains(&stays_kib), "{stays_kib} KiB: {memory}");
+        assert!(peak_kib <= stays_kib + stays_kib / 20, "{peak_kib} KiB, then {stays_kib} KiB");
     }
 }
 

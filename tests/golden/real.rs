@@ -9,7 +9,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use actors::{PathPart, ReadSpec, Row};
+use actors::{Chunk, PathPart, ReadSpec, Row};
 use docket::dialect::{Dialect, RequestLimits};
 use docket::engine::kernels::Precision;
 use docket::engine::{CpuEngine, CpuSegment, EngineOptions};
@@ -37,6 +37,8 @@ const SHIPPED_MAX: f64 = 0.4;
 const ROUNDED_MEDIAN: f64 = 0.08;
 /// Log-probabilities further apart than this are told apart by any sound engine (issue 2).
 const CLEAR: f64 = 0.4;
+/// Sizes of chunks in which a prefix is read to the same bits (issue 3).
+const CHUNKS_TOKENS: [usize; 4] = [32, 100, 192, 1024];
 /// Reads of the recorded data, as many as issue 2 asks for.
 const READS: usize = 20;
 
@@ -88,14 +90,33 @@ impl Rendered {
 
     /// Label log-probabilities of all reads, run as a server runs them: the prefix once.
     fn run(&self, engine: &CpuEngine) -> Vec<Vec<f64>> {
+        self.read(engine, &[PathPart::Chunk(0)], vec![chunk(&[], &self.prefix)])
+    }
+
+    /// The same bits, but for a fault: the prefix in chunks of so many tokens, each a step.
+    fn run_cut(&self, engine: &CpuEngine, chunk_tokens: usize) -> Vec<Vec<f64>> {
+        let mut path = Vec::new();
+        for tokens in self.prefix.chunks(chunk_tokens) {
+            let outcome = ask(engine, vec![chunk(&path, tokens)], Vec::new()).unwrap();
+            path.extend(outcome.chunks.into_iter().map(PathPart::Segment));
+        }
+        self.read(engine, &path, Vec::new())
+    }
+
+    fn read(
+        &self,
+        engine: &CpuEngine,
+        path: &[PathPart<CpuSegment>],
+        chunks: Vec<Chunk<CpuSegment>>,
+    ) -> Vec<Vec<f64>> {
         let row = |read: &ReadSpec| Row::<CpuSegment> {
-            path: vec![PathPart::Chunk(0)],
+            path: path.to_vec(),
             suffix: Arc::clone(&read.suffix),
             labels: Arc::clone(&read.labels),
             want_hidden: false,
         };
         let rows = self.reads.iter().map(row).collect();
-        let outcome = ask(engine, vec![chunk(&[], &self.prefix)], rows).unwrap();
+        let outcome = ask(engine, chunks, rows).unwrap();
         let logprobs = outcome.rows.into_iter().map(|row| row.unwrap().logprobs);
         logprobs.map(|row| row.into_iter().map(f64::from).collect()).collect()
     }
@@ -211,6 +232,7 @@ fn agrees_with_llama_cpp(model: &Model) {
     }
     let found = |precision| {
         let engine = load(&files, precision);
+        assert_same_bits_in_chunks(&engine, &rendered);
         rendered.iter().flat_map(|each| each.run(&engine)).collect::<Vec<_>>()
     };
     assert_near(model.name, &found(Precision::F32), &recorded);
@@ -219,6 +241,17 @@ fn agrees_with_llama_cpp(model: &Model) {
         let what = format!("{}, as shipped, {precision}", model.name);
         let difference = Difference::between(&found(precision), &shipped);
         difference.assert_within(ROUNDED_MEDIAN, SHIPPED_MAX, &what);
+    }
+}
+
+/// Reads the decision with the longest prefix in chunks of each size.
+fn assert_same_bits_in_chunks(engine: &CpuEngine, rendered: &[Rendered]) {
+    let bits = |logprobs: Vec<Vec<f64>>| logprobs.concat().into_iter().map(f64::to_bits).collect();
+    let longest = rendered.iter().max_by_key(|each| each.prefix.len()).unwrap();
+    let whole: Vec<u64> = bits(longest.run(engine));
+    for chunk_tokens in CHUNKS_TOKENS {
+        let cut: Vec<u64> = bits(longest.run_cut(engine, chunk_tokens));
+        assert_eq!(cut, whole, "in chunks of {chunk_tokens} tokens");
     }
 }
 

@@ -5,9 +5,11 @@
 
 #![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
-use super::{PANEL_COLUMNS, STRIP_ROWS};
+use super::{PANEL_COLUMNS, STRIP_ROWS, packing};
 
 /// Activations, the left operand: `[strips][depth][STRIP_ROWS]`.
 #[derive(Debug, Default)]
@@ -102,18 +104,29 @@ impl Panels {
 
     /// Writes `weights`, row-major `[columns, depth]` as model files have them, from column `first`.
     pub fn pack(&mut self, first: usize, weights: &[f32]) {
+        let columns = first..first + weights.len() / self.depth;
+        let Ok(()) = self.pack_from(&columns, packing::held(weights, self.depth));
+    }
+
+    /// Fills `columns` with what `read` appends for some of them, counted from the first, row-major
+    /// `[columns, depth]`.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn pack_from<E: Send>(
+        &mut self,
+        columns: &Range<usize>,
+        read: impl Fn(Range<usize>, &mut Vec<f32>) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
         let depth = self.depth;
-        let end = first + weights.len() / depth;
-        assert!(end <= self.columns, "{end} columns packed into {}", self.columns);
-        let panels = self.values.par_chunks_exact_mut(depth * PANEL_COLUMNS).enumerate();
-        panels.for_each(|(panel, values)| {
-            let base = panel * PANEL_COLUMNS;
-            let lanes = first.max(base)..end.min(base + PANEL_COLUMNS);
-            for (k, row) in values.chunks_exact_mut(PANEL_COLUMNS).enumerate() {
-                let weight = |column| weights[(column - first) * depth + k];
-                lanes.clone().for_each(|column| row[column - base] = weight(column));
+        assert!(columns.end <= self.columns, "{columns:?} packed into {}", self.columns);
+        let panels = self.values.par_chunks_exact_mut(depth * PANEL_COLUMNS);
+        packing::fill(panels, columns, read, |panel, lanes, weights| {
+            for (k, row) in panel.chunks_exact_mut(PANEL_COLUMNS).enumerate() {
+                let weights = weights[k..].iter().step_by(depth);
+                row[lanes.clone()].iter_mut().zip(weights).for_each(|(slot, w)| *slot = *w);
             }
-        });
+        })
     }
 
     /// Copies one column: the weights of one output, or the embedding of one token.

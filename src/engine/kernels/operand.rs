@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::ops::Range;
 
 use rayon::prelude::*;
 
@@ -37,6 +38,23 @@ impl Weights {
             Self::F32(panels) => panels.pack(first, weights),
             Self::Bf16(panels) => panels.pack(first, weights),
             Self::Int8(panels) => panels.pack(first, weights),
+        }
+    }
+
+    /// Fills `columns` with what `read` appends for some of them, counted from the first, row-major
+    /// `[columns, depth]`.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn pack_from<E: Send>(
+        &mut self,
+        columns: &Range<usize>,
+        read: impl Fn(Range<usize>, &mut Vec<f32>) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
+        match self {
+            Self::F32(panels) => panels.pack_from(columns, read),
+            Self::Bf16(panels) => panels.pack_from(columns, read),
+            Self::Int8(panels) => panels.pack_from(columns, read),
         }
     }
 

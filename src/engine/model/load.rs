@@ -1,11 +1,13 @@
-//! Weights from their source into the layouts of the kernels, one tensor at a time.
+//! Weights from their source into the layouts of the kernels, a few columns at a time.
 //!
-//! A tensor is dropped as soon as it is packed, and the largest (embedding and head) come first,
-//! while little else is held: so memory never rises far above what stays.
+//! A matrix is never held in another form than that in which it stays: so memory does not rise above
+//! what stays, and the time goes into dequantising and packing, not into pages that are cleared for
+//! values which are dropped again.
 
 mod check;
+mod extent;
 
-pub(in crate::engine) use check::check;
+use std::ops::Range;
 
 use thiserror::Error;
 
@@ -16,6 +18,9 @@ use crate::engine::model::attention::Attention;
 use crate::engine::packed::{PackedError, PackedReader, PackedWriter};
 use crate::engine::page::{PageShape, StoredAs};
 use crate::files::{DecoderConfig, FilesError, TensorSource};
+
+pub(in crate::engine) use check::check;
+pub(in crate::engine) use extent::tensor_count;
 
 /// Why a model cannot be loaded into the engine.
 #[derive(Debug, Error)]
@@ -85,7 +90,8 @@ impl Decoder {
                 pool
             }
         };
-        let writer = PackedWriter::create(packed, precision, packed_bytes(config, precision));
+        let writer =
+            PackedWriter::create(packed, precision, extent::packed_bytes(config, precision));
         let writer = writer.map_err(|error| not_kept(&error)).ok();
         let origin = Origin::Files { tensors, writer };
         Self::from_origin(config, options, (pool, origin), progress)
@@ -200,8 +206,7 @@ impl Loader<'_> {
         }
         let mut weights = Weights::zeros(self.precision, columns, depth);
         for (part, first, width) in parts {
-            let values = self.tensor(part, &[*width, depth])?;
-            self.pool.install(|| weights.pack(*first, &values));
+            self.pack(&mut weights, part, *first..first + width)?;
         }
         self.keep(|writer| writer.matrix(name, &weights));
         Ok(weights)
@@ -219,17 +224,39 @@ impl Loader<'_> {
         Ok(values)
     }
 
+    /// Fills columns of a matrix from a tensor that has a row for each, on the pool's threads.
+    fn pack(
+        &mut self,
+        weights: &mut Weights,
+        name: &str,
+        columns: Range<usize>,
+    ) -> Result<(), LoadError> {
+        let depth = weights.depth();
+        let tensors = self.source(name, &[columns.len(), depth])?;
+        let read = |rows: Range<usize>, values: &mut Vec<f32>| {
+            let shape = [rows.len(), depth];
+            tensors.read_rows(name, rows, values)?;
+            check_count(name, values.len(), &shape)
+        };
+        self.pool.install(|| weights.pack_from(&columns, read))?;
+        self.count();
+        Ok(())
+    }
+
     fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
-        let Origin::Files { tensors, .. } = &self.origin else {
+        let values = self.source(name, shape)?.load(name)?.values;
+        check_count(name, values.len(), shape)?;
+        self.count();
+        Ok(values)
+    }
+
+    /// The source of a tensor, which must have this shape.
+    fn source(&self, name: &str, shape: &[usize]) -> Result<&dyn TensorSource, LoadError> {
+        let Origin::Files { tensors, .. } = self.origin else {
             return Err(LoadError::Config(format!("{name} is not among the packed weights")));
         };
-        let tensor = tensors.load(name)?;
-        if tensor.shape != shape || tensor.values.len() != shape.iter().product::<usize>() {
-            let (found, expected) = (tensor.shape, shape.to_vec());
-            return Err(LoadError::Shape { name: name.to_owned(), found, expected });
-        }
-        self.count();
-        Ok(tensor.values)
+        let found = tensors.shape(name)?;
+        if found == shape { Ok(tensors) } else { Err(misshapen(name, found, shape)) }
     }
 
     fn count(&mut self) {
@@ -353,29 +380,17 @@ impl Loader<'_> {
     }
 }
 
+fn check_count(name: &str, values: usize, shape: &[usize]) -> Result<(), LoadError> {
+    let fits = values == shape.iter().product::<usize>();
+    if fits { Ok(()) } else { Err(misshapen(name, vec![values], shape)) }
+}
+
+fn misshapen(name: &str, found: Vec<usize>, expected: &[usize]) -> LoadError {
+    LoadError::Shape { name: name.to_owned(), found, expected: expected.to_vec() }
+}
+
 impl From<PackedError> for LoadError {
     fn from(error: PackedError) -> Self {
         Self::Packed(error.to_string())
     }
-}
-
-/// About what the packed weights of a configuration take: `f32`'s size at most.
-fn packed_bytes(config: &DecoderConfig, precision: Precision) -> u64 {
-    let DecoderConfig { vocab, hidden, intermediate, layers, heads, kv_heads, head_dim, .. } =
-        *config;
-    let attention = hidden * head_dim * (2 * heads + 2 * kv_heads);
-    let matrices = layers * (attention + 3 * hidden * intermediate);
-    let weights = matrices + vocab * hidden * if config.tied { 1 } else { 2 };
-    let bytes = weights as u64 * precision.bits_per_weight() / 8;
-    // Padding, names and norms.
-    bytes + bytes / 16 + (1 << 20)
-}
-
-/// Tensors that a configuration has.
-pub(in crate::engine) fn tensor_count(config: &DecoderConfig) -> usize {
-    let mut per_layer = 9;
-    for (has, count) in [(config.qkv_bias, 3), (config.qk_norm, 2), (config.post_norms, 2)] {
-        per_layer += if has { count } else { 0 };
-    }
-    config.layers * per_layer + if config.tied { 2 } else { 3 }
 }

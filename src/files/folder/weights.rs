@@ -11,8 +11,7 @@ use serde_json::Value;
 use super::super::fingerprint::Fingerprint;
 use super::super::map::FileMap;
 use super::super::{
-    DecoderConfig, FilesError, HostTensor, TensorSource, check, finite, regular_if_there,
-    rows_error,
+    DecoderConfig, FilesError, TensorSource, check, finite, regular_if_there, rows_error,
 };
 use super::read_text;
 
@@ -77,6 +76,11 @@ impl FolderTensors {
         }
         refuse_strangers(folder, found.keys())?;
         Ok(Self { shards, entries })
+    }
+
+    fn entry(&self, name: &str) -> Result<&Entry, FilesError> {
+        let folder = self.shards.first().map_or(Path::new(""), FileMap::path);
+        self.entries.get(name).ok_or_else(|| FilesError::missing(folder, name))
     }
 }
 
@@ -178,19 +182,17 @@ fn list(
 }
 
 impl TensorSource for FolderTensors {
-    fn load(&self, name: &str) -> Result<HostTensor, FilesError> {
-        let rows = self.entries.get(name).and_then(|entry| entry.shape.first().copied());
-        self.load_rows(name, 0..rows.unwrap_or(0))
+    fn shape(&self, name: &str) -> Result<Vec<usize>, FilesError> {
+        self.entry(name).map(|entry| entry.shape.clone())
     }
 
-    fn contains(&self, name: &str) -> bool {
-        self.entries.contains_key(name)
-    }
-
-    fn load_rows(&self, name: &str, rows: Range<usize>) -> Result<HostTensor, FilesError> {
-        let folder = self.shards.first().map_or(Path::new(""), FileMap::path);
-        let found = self.entries.get(name);
-        let entry = found.ok_or_else(|| FilesError::missing(folder, name))?;
+    fn read_rows(
+        &self,
+        name: &str,
+        rows: Range<usize>,
+        values: &mut Vec<f32>,
+    ) -> Result<(), FilesError> {
+        let entry = self.entry(name)?;
         let map = &self.shards[entry.shard];
         let total = entry.shape.first().copied().unwrap_or(0);
         if rows.start > rows.end || rows.end > total {
@@ -199,19 +201,19 @@ impl TensorSource for FolderTensors {
         let row_bytes = entry.shape.iter().skip(1).product::<usize>() * entry.width.bytes();
         let first = entry.range.start;
         let bytes = map.slice(first + rows.start * row_bytes..first + rows.end * row_bytes)?;
-        let mut shape = entry.shape.clone();
-        shape[0] = rows.len();
-        let values = widen(bytes, entry.width);
-        finite(map.path(), name, &values)?;
-        Ok(HostTensor { shape, values })
+        let before = values.len();
+        widen(bytes, entry.width, values);
+        finite(map.path(), name, &values[before..])
     }
 }
 
-fn widen(bytes: &[u8], width: Width) -> Vec<f32> {
+fn widen(bytes: &[u8], width: Width, values: &mut Vec<f32>) {
     let halves = || bytes.as_chunks().0.iter().map(|raw| u16::from_le_bytes(*raw));
     match width {
-        Width::F32 => bytes.as_chunks().0.iter().map(|raw| f32::from_le_bytes(*raw)).collect(),
-        Width::F16 => halves().map(|bits| f16::from_bits(bits).to_f32()).collect(),
-        Width::Bf16 => halves().map(|bits| bf16::from_bits(bits).to_f32()).collect(),
+        Width::F32 => {
+            values.extend(bytes.as_chunks().0.iter().map(|raw| f32::from_le_bytes(*raw)));
+        }
+        Width::F16 => values.extend(halves().map(|bits| f16::from_bits(bits).to_f32())),
+        Width::Bf16 => values.extend(halves().map(|bits| bf16::from_bits(bits).to_f32())),
     }
 }

@@ -5,9 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::super::map::FileMap;
-use super::super::{
-    DecoderConfig, FilesError, HostTensor, TensorSource, check, finite, rows_error,
-};
+use super::super::{DecoderConfig, FilesError, TensorSource, check, finite, rows_error};
 use super::header::{Header, TensorEntry};
 use super::names::{Form, form, gguf_name, interleaved_row};
 
@@ -112,17 +110,16 @@ impl Stored<'_> {
 }
 
 impl TensorSource for GgufTensors {
-    fn load(&self, name: &str) -> Result<HostTensor, FilesError> {
-        let (entry, _) = self.entry(name)?;
-        let rows = entry.shape.first().copied().unwrap_or(0);
-        self.load_rows(name, 0..rows)
+    fn shape(&self, name: &str) -> Result<Vec<usize>, FilesError> {
+        self.entry(name).map(|(entry, _)| entry.shape.clone())
     }
 
-    fn contains(&self, name: &str) -> bool {
-        self.entries.contains_key(name)
-    }
-
-    fn load_rows(&self, name: &str, rows: Range<usize>) -> Result<HostTensor, FilesError> {
+    fn read_rows(
+        &self,
+        name: &str,
+        rows: Range<usize>,
+        values: &mut Vec<f32>,
+    ) -> Result<(), FilesError> {
         let (entry, form) = self.entry(name)?;
         let total = entry.shape.first().copied().unwrap_or(0);
         if rows.start > rows.end || rows.end > total {
@@ -132,31 +129,28 @@ impl TensorSource for GgufTensors {
         let stored = Stored { map: &self.map, name, entry };
         if !width.is_multiple_of(entry.kind.block()) {
             // A quantised vector: its rows are single values, so it is decoded as a whole.
-            let mut values = Vec::with_capacity(total);
-            stored.read(0, total, &mut values)?;
-            let whole = HostTensor { shape: entry.shape.clone(), values };
-            let found = whole.rows(rows.clone());
-            return found.ok_or_else(|| rows_error(self.map.path(), name, &rows));
+            let mut whole = Vec::with_capacity(total);
+            stored.read(0, total, &mut whole)?;
+            values.extend_from_slice(&whole[rows.start * width..rows.end * width]);
+            return Ok(());
         }
-        let mut values = Vec::with_capacity(rows.len() * width);
+        let before = values.len();
+        values.reserve(rows.len() * width);
         match *form {
             Form::Interleaved { half } => {
-                for row in rows.clone() {
-                    let first = interleaved_row(row, half) * width;
-                    stored.read(first, width, &mut values)?;
+                for row in rows {
+                    stored.read(interleaved_row(row, half) * width, width, values)?;
                 }
             }
             Form::Plain | Form::PlusOne => {
-                stored.read(rows.start * width, rows.len() * width, &mut values)?;
+                stored.read(rows.start * width, rows.len() * width, values)?;
             }
         }
         if *form == Form::PlusOne {
-            for value in &mut values {
+            for value in &mut values[before..] {
                 *value -= 1.0;
             }
         }
-        let mut shape = entry.shape.clone();
-        shape[0] = rows.len();
-        Ok(HostTensor { shape, values })
+        Ok(())
     }
 }

@@ -13,6 +13,7 @@
 mod device;
 mod peer;
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Instant;
@@ -23,8 +24,7 @@ use docket::config::DeviceChoice;
 use docket::engine::kernels::{Level, Operand, Precision, Product, Weights, multiply};
 use docket::engine::{CpuEngine, EngineOptions};
 use docket::files::{
-    Activation, Architecture, DecoderConfig, FilesError, HostTensor, RopeConfig, RopeScaling,
-    TensorSource,
+    Activation, Architecture, DecoderConfig, FilesError, RopeConfig, RopeScaling, TensorSource,
 };
 
 /// Runs of each measurement; the best is printed.
@@ -124,7 +124,7 @@ fn whole(repeats: f64) -> u32 {
 struct MadeUp(DecoderConfig);
 
 impl MadeUp {
-    fn shape(&self, name: &str) -> Option<Vec<usize>> {
+    fn dimensions(&self, name: &str) -> Option<Vec<usize>> {
         let config = &self.0;
         let (hidden, heads) = (config.hidden, config.heads * config.head_dim);
         let part = name.rsplit('.').nth(1)?;
@@ -141,18 +141,26 @@ impl MadeUp {
 }
 
 impl TensorSource for MadeUp {
-    fn load(&self, name: &str) -> Result<HostTensor, FilesError> {
+    fn shape(&self, name: &str) -> Result<Vec<usize>, FilesError> {
         let path = PathBuf::from("made up");
-        let shape =
-            self.shape(name).ok_or(FilesError::MissingTensor { path, name: name.into() })?;
-        let scale = 1.0 / (shape[shape.len() - 1] as f32).sqrt();
-        let seed = name.bytes().map(u32::from).sum();
-        let values = numbers(shape.iter().product(), seed);
-        Ok(HostTensor { shape, values: values.iter().map(|value| value * scale).collect() })
+        self.dimensions(name).ok_or(FilesError::MissingTensor { path, name: name.into() })
     }
 
-    fn contains(&self, _: &str) -> bool {
-        true
+    fn read_rows(
+        &self,
+        name: &str,
+        rows: Range<usize>,
+        values: &mut Vec<f32>,
+    ) -> Result<(), FilesError> {
+        let shape = self.shape(name)?;
+        let scale = 1.0 / (shape[shape.len() - 1] as f32).sqrt();
+        let seed: u32 = name.bytes().map(u32::from).sum();
+        for row in rows {
+            let row = u32::try_from(row).unwrap_or(u32::MAX);
+            let numbers = numbers(shape[1..].iter().product(), seed ^ row.rotate_right(16));
+            values.extend(numbers.iter().map(|value| value * scale));
+        }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::super::PANEL_COLUMNS;
+use super::super::{PANEL_COLUMNS, packing};
 use super::rounding::{narrow, widen};
 
 /// Pairs of a column that are packed before the next column's: their panel rows stay in L1.
@@ -58,18 +58,26 @@ impl Bf16Panels {
     /// Rounds and writes `weights`, row-major `[columns, depth]` as model files have them, from
     /// column `first_column`.
     pub fn pack(&mut self, first_column: usize, weights: &[f32]) {
+        let columns = first_column..first_column + weights.len() / self.depth;
+        let Ok(()) = self.pack_from(&columns, packing::held(weights, self.depth));
+    }
+
+    /// Fills `columns` with what `read` appends for some of them, counted from the first, row-major
+    /// `[columns, depth]`.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn pack_from<E: Send>(
+        &mut self,
+        columns: &Range<usize>,
+        read: impl Fn(Range<usize>, &mut Vec<f32>) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
         let depth = self.depth;
-        let end = first_column + weights.len() / depth;
-        assert!(end <= self.columns, "{end} columns packed into {}", self.columns);
-        let panels = self.values.par_chunks_exact_mut(panel_len(depth)).enumerate();
-        panels.for_each(|(panel, values)| {
-            let base = panel * PANEL_COLUMNS;
-            let lanes = first_column.max(base)..end.min(base + PANEL_COLUMNS);
-            if !lanes.is_empty() {
-                let weights = &weights[(lanes.start - first_column) * depth..];
-                pack_lanes(values, lanes.start - base..lanes.end - base, weights, depth);
-            }
-        });
+        assert!(columns.end <= self.columns, "{columns:?} packed into {}", self.columns);
+        let panels = self.values.par_chunks_exact_mut(panel_len(depth));
+        packing::fill(panels, columns, read, |panel, lanes, weights| {
+            pack_lanes(panel, lanes, weights, depth);
+        })
     }
 
     /// Copies one column: the weights of one output, or the embedding of one token.

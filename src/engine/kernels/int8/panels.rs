@@ -5,8 +5,11 @@
 
 #![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
+use super::super::packing;
 use super::super::portable::{Isa, Job};
 use super::super::{Level, PANEL_COLUMNS};
 use super::BLOCK;
@@ -81,18 +84,28 @@ impl Int8Panels {
     /// Quantises `weights`, row-major `[columns, depth]` as model files have them, from column
     /// `first`. Of a block with a value that is not finite, no value is.
     pub fn pack(&mut self, first: usize, weights: &[f32]) {
-        let depth = self.depth;
-        let end = first + weights.len() / depth;
-        assert!(end <= self.columns, "{end} columns packed into {}", self.columns);
-        let level = Level::detect();
-        let panels = self.lines.bytes_mut().par_chunks_exact_mut(panel_bytes(depth)).enumerate();
-        panels.for_each(|(panel, bytes)| {
-            let base = panel * PANEL_COLUMNS;
-            for column in first.max(base)..end.min(base + PANEL_COLUMNS) {
-                let weights = &weights[(column - first) * depth..][..depth];
-                level.run(PackJob { weights, lane: column - base, panel: bytes });
+        let columns = first..first + weights.len() / self.depth;
+        let Ok(()) = self.pack_from(&columns, packing::held(weights, self.depth));
+    }
+
+    /// Fills `columns` with what `read` appends for some of them, counted from the first, row-major
+    /// `[columns, depth]`.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn pack_from<E: Send>(
+        &mut self,
+        columns: &Range<usize>,
+        read: impl Fn(Range<usize>, &mut Vec<f32>) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
+        let (depth, level) = (self.depth, Level::detect());
+        assert!(columns.end <= self.columns, "{columns:?} packed into {}", self.columns);
+        let panels = self.lines.bytes_mut().par_chunks_exact_mut(panel_bytes(depth));
+        packing::fill(panels, columns, read, |panel, lanes, weights| {
+            for (lane, weights) in lanes.zip(weights.chunks_exact(depth)) {
+                level.run(PackJob { weights, lane, panel });
             }
-        });
+        })
     }
 
     /// Dequantises one column: the weights of one output, or the embedding of one token.
@@ -262,14 +275,15 @@ fn ends(values: &[f32; BLOCK]) -> (f32, f32) {
 /// Whether all of `offsets * inverse` are close to whole numbers; most blocks fail in the first part.
 #[inline(always)]
 fn on_grid(offsets: &[f32; BLOCK], inverse: f32) -> bool {
-    for offsets in offsets.as_chunks::<{ BLOCK / 2 }>().0 {
-        let mut off = 0;
-        for offset in offsets {
+    // Parts of one vector and no sum across it: that would take longer than all the rest.
+    for offsets in offsets.as_chunks::<{ BLOCK / 4 }>().0 {
+        let mut off = [0; BLOCK / 4];
+        for (off, offset) in off.iter_mut().zip(offsets) {
             let steps = offset * inverse;
             let distance = (steps - ((steps + ROUNDER) - ROUNDER)).abs();
-            off += u32::from(distance > GRID_TOLERANCE);
+            *off = u32::from(distance > GRID_TOLERANCE);
         }
-        if off > 0 {
+        if off != [0; BLOCK / 4] {
             return false;
         }
     }
