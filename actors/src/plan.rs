@@ -17,6 +17,7 @@ pub(crate) mod fair;
 pub(crate) mod fixture;
 #[cfg(test)]
 mod laws;
+mod leases;
 mod pace;
 pub(crate) mod path;
 mod queue;

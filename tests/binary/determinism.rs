@@ -138,7 +138,7 @@ impl World {
         let home = self.home.path().to_str().expect("text");
         let precision = self.precision;
         // A large model on a busy machine answers after minutes, which is no fault here.
-        let patient = ["--timeout", "1h", "--timeout-max", "1h"];
+        let patient = ["--timeout", "1h", "--timeout-max", "1h", "--wait-normal", "1h"];
         let own = [self.model.as_str(), "--home", home, "--precision", precision];
         let own = [&own[..], &patient].concat();
         Server::start(&[&own[..], arguments].concat())

@@ -1,6 +1,7 @@
 //! Laws of the planner: scheduler and cache joined by queues of messages that are delivered in
 //! order, at times that the test draws, over an engine that answers when told to.
 
+mod acts;
 mod residency;
 mod states;
 
@@ -19,7 +20,8 @@ use crate::plan::queue::Lease;
 use crate::plan::residency::{Change, Computed};
 use crate::plan::scheduler::{Opening, SchedulerCore, SchedulerEffect, SchedulerEvent};
 use crate::read::{Lane, SegmentKey, TenantId};
-use states::{STATES, segment_of, state, tokens_of};
+use acts::{Act, act};
+use states::{segment_of, state, tokens_of};
 
 /// Both cores, the messages between them, and the step that runs.
 struct World {
@@ -305,33 +307,6 @@ impl World {
 /// Two tenants, whose states are their own.
 fn tenant(name: u32) -> TenantId {
     TenantId(["a", "b"][name as usize % 2].into())
-}
-
-#[derive(Debug, Clone)]
-enum Act {
-    Submit(u32, usize, u32),
-    Close(usize),
-    Finish(bool),
-    ToCache,
-    ToScheduler,
-    Prewarm(u32, usize),
-    Promote(u32),
-    Pass(u64),
-    Withdraw(usize),
-}
-
-fn act() -> impl Strategy<Value = Act> {
-    prop_oneof![
-        4 => (0..STATES, 0usize..4, 1u32..6).prop_map(|(a, b, c)| Act::Submit(a, b, c)),
-        2 => (0usize..6).prop_map(Act::Close),
-        5 => prop::bool::weighted(0.9).prop_map(Act::Finish),
-        8 => Just(Act::ToCache),
-        8 => Just(Act::ToScheduler),
-        1 => (0..STATES, 0usize..4).prop_map(|(a, b)| Act::Prewarm(a, b)),
-        1 => (0..STATES).prop_map(Act::Promote),
-        1 => (1u64..400).prop_map(Act::Pass),
-        1 => (0usize..6).prop_map(Act::Withdraw),
-    ]
 }
 
 fn play(kv_bytes: u64, acts: &[Act]) -> World {

@@ -108,8 +108,8 @@ pub(crate) struct SchedulerCore<S> {
     pub(super) running: Option<Running>,
     pub(super) untouched: Untouched,
     /// Leases that were asked for and not answered.
-    asked: usize,
-    generation: u64,
+    pub(super) asked: usize,
+    pub(super) generation: u64,
     /// Chunk tokens that reads are charged for.
     pub(super) charges: BTreeMap<ReadId, u32>,
     limits: StepLimits,
@@ -281,29 +281,6 @@ impl<S: Segment> SchedulerCore<S> {
         self.release_if_unused(entry.key);
     }
 
-    fn leased(&mut self, key: SegmentKey, reply: LeaseReply<S>, now: Instant) {
-        let Some(group) = self.queue.group_mut(key) else { return };
-        let Lease::Asked(counted) = &group.lease else { return };
-        let counted = counted.clone();
-        self.asked -= 1;
-        match reply {
-            LeaseReply::Granted(parts) => {
-                self.segments.granted(&group.path, &counted, parts);
-                let missing = self.segments.remaining(&group.path);
-                self.queue.set_lease(key, Lease::Granted);
-                self.queue.set_missing(key, missing);
-                self.settle_resident(key, now, false);
-            }
-            LeaseReply::Deferred => {
-                self.segments.deferred(&group.path, &counted);
-                let generation = self.generation;
-                let with_overflow = group.overflow_asked;
-                self.queue.set_lease(key, Lease::Deferred { generation, with_overflow });
-            }
-        }
-        self.release_if_unused(key);
-    }
-
     fn want(&mut self, prefix: &Prefix, tenant: TenantId, lane: Lane, is_registration: bool) {
         let key = prefix.state.key;
         if self.dead.is_some() || self.drain.is_some() {
@@ -337,22 +314,6 @@ impl<S: Segment> SchedulerCore<S> {
         if wanted {
             self.queue.set_want(key, None);
             self.effects.push(SchedulerEffect::WantEnded { key, result });
-        }
-    }
-
-    /// Gives a group's lease back and forgets the group when nothing needs it.
-    pub(super) fn release_if_unused(&mut self, key: SegmentKey) {
-        let Some(group) = self.queue.group(key).filter(|group| group.is_unused()) else { return };
-        if matches!(group.lease, Lease::Asked(_)) {
-            // Its answer will come here again.
-            return;
-        }
-        let Some(group) = self.queue.remove_group(key) else { return };
-        if group.lease == Lease::Granted {
-            let served = self.segments.released(&group.path);
-            self.generation += 1;
-            let path = group.path.iter().map(|segment| segment.key).collect();
-            self.effects.push(SchedulerEffect::Release { path, served });
         }
     }
 
@@ -393,15 +354,5 @@ impl<S: Segment> SchedulerCore<S> {
         }
         let is_turn = self.next_step % self.order.oldest_every == self.order.oldest_every - 1;
         if is_turn { Lead::BehindUrgent } else { Lead::InTurn }
-    }
-
-    fn ask(&mut self, key: SegmentKey, may_overflow: bool) {
-        let Some(group) = self.queue.group_mut(key) else { return };
-        group.overflow_asked = may_overflow;
-        let path = group.path.clone();
-        let asked = self.segments.asked(&path);
-        self.queue.set_lease(key, Lease::Asked(asked));
-        self.asked += 1;
-        self.effects.push(SchedulerEffect::Lease { key, path, may_overflow });
     }
 }

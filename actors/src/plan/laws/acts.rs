@@ -1,0 +1,33 @@
+//! What happens to the planner in a law, drawn at random.
+
+use proptest::prelude::*;
+
+use super::states::STATES;
+
+/// One thing that happens; numbers are those of states, lanes and open decisions.
+#[derive(Debug, Clone)]
+pub(super) enum Act {
+    Submit(u32, usize, u32),
+    Close(usize),
+    Finish(bool),
+    ToCache,
+    ToScheduler,
+    Prewarm(u32, usize),
+    Promote(u32),
+    Pass(u64),
+    Withdraw(usize),
+}
+
+pub(super) fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        4 => (0..STATES, 0usize..4, 1u32..6).prop_map(|(a, b, c)| Act::Submit(a, b, c)),
+        2 => (0usize..6).prop_map(Act::Close),
+        5 => prop::bool::weighted(0.9).prop_map(Act::Finish),
+        8 => Just(Act::ToCache),
+        8 => Just(Act::ToScheduler),
+        1 => (0..STATES, 0usize..4).prop_map(|(a, b)| Act::Prewarm(a, b)),
+        1 => (0..STATES).prop_map(Act::Promote),
+        1 => (1u64..400).prop_map(Act::Pass),
+        1 => (0usize..6).prop_map(Act::Withdraw),
+    ]
+}
