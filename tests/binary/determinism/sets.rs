@@ -93,6 +93,14 @@ impl Set {
         Self::of(state, &Value::Object(questions))
     }
 
+    /// The same questions about the same words the other way round: a state of the same length.
+    pub(super) fn rival(&self) -> Value {
+        let words = self.state.as_str().expect("a long state is a text").split(' ').rev();
+        let mut request = self.request.clone();
+        request["state"] = words.collect::<Vec<_>>().join(" ").into();
+        request
+    }
+
     fn of(state: Value, questions: &Value) -> Self {
         let request = json!({ "state": state, "questions": questions, "diagnostics": true });
         Self { state, request }
