@@ -161,9 +161,9 @@ pub struct SchedulerConfig {
     /// How long a step should take; it gets as many tokens as the measured speed allows. Default
     /// 200 ms; 1 ms to a minute.
     pub step_target: Duration,
-    /// After what wait a batch or idle read stands one lane higher. Default 60 s; up to a day.
+    /// After what wait a batch or idle read stands one lane higher. Default 30 s; up to a day.
     pub raise_after: Duration,
-    /// After what wait a read leads a step whatever its lane. Default 120 s; 1 ms to a day.
+    /// After what wait a lane comes first in every other step. Default 45 s; 1 ms to a day.
     pub age_max: Duration,
     /// Whether a state is kept for other questions after the response. Default `after`.
     pub register_boundary: BoundaryRegistration,

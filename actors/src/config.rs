@@ -82,12 +82,14 @@ pub struct OrderConfig {
     /// How long a step should take: it is given as many tokens as the measured speed allows, between
     /// 128 and [`step_tokens_max`](SchedulerConfig::step_tokens_max). Default 200 ms.
     pub step_target: Duration,
-    /// After what wait a read of the batch or idle lane stands one lane higher. Default 60 s, the
-    /// limit of the batch lane: earlier, bulk work that was let in would be ahead of normal work.
+    /// After what wait a read of the batch or idle lane stands one lane higher. Default 30 s, half the
+    /// limit of the batch lane: much earlier, bulk work would be ahead of normal work.
     pub raise_after: Duration,
-    /// After what wait a read leads a step whatever its lane. Default 120 s.
+    /// After what wait the lane of a read comes first in every other step. Default 45 s.
     pub age_max: Duration,
-    /// At every so many steps the oldest state comes right behind the urgent lane. Default 8, at least 2.
+    /// At every so many steps the normal or the batch lane, whichever has waited longer by its limit,
+    /// comes ahead of the more urgent ones, if something in it has waited for a quarter of that.
+    /// Default 8, at least 2.
     pub oldest_every: u64,
     /// Tokens within which two tenants count as equally served, so that the better state wins.
     /// Default 1,000, at least 1.
@@ -122,8 +124,8 @@ impl Default for OrderConfig {
     fn default() -> Self {
         Self {
             step_target: Duration::from_millis(200),
-            raise_after: Duration::from_mins(1),
-            age_max: Duration::from_mins(2),
+            raise_after: Duration::from_secs(30),
+            age_max: Duration::from_secs(45),
             oldest_every: 8,
             quantum_tokens: 1_000,
             ranking: Ranking::Work,
@@ -235,6 +237,12 @@ impl Config {
 }
 
 impl SchedulerConfig {
+    /// After what wait something in each lane has waited long: a quarter of the lane's limit; in the
+    /// idle lane, which has none, half that of the batch lane.
+    pub(crate) fn patience(&self) -> [Duration; 4] {
+        [self.wait_urgent / 4, self.wait_normal / 4, self.wait_batch / 4, self.wait_batch / 2]
+    }
+
     /// Longest predicted wait with which a decision is let into `lane`; the idle lane has no limit.
     pub fn wait_max(&self, lane: Lane) -> Option<Duration> {
         match lane {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use metrics::{counter, gauge, histogram};
 
-use crate::error::ReadError;
+use crate::error::{ReadError, RejectReason};
 use crate::plan::residency::DropReason;
 use crate::prewarm::PrewarmOutcome;
 use crate::read::{Lane, ReadOutcome};
@@ -93,7 +93,16 @@ const COUNTERS: &[(&str, &str, &[&str])] = &[
     (
         "docket_reads_total",
         "outcome",
-        &["done", "rejected", "failed", "expired", "cancelled", "draining", "unavailable"],
+        &[
+            "done",
+            "displaced",
+            "rejected",
+            "failed",
+            "expired",
+            "cancelled",
+            "draining",
+            "unavailable",
+        ],
     ),
     ("docket_computed_tokens_total", "", &[]),
     ("docket_cached_tokens_total", "", &[]),
@@ -147,6 +156,7 @@ pub(crate) fn read_ended(lane: Lane, result: &Result<ReadOutcome, ReadError>) {
 fn outcome_of(result: &Result<ReadOutcome, ReadError>) -> &'static str {
     match result {
         Ok(_) => "done",
+        Err(ReadError::Rejected(RejectReason::Displaced { .. })) => "displaced",
         Err(ReadError::Rejected(_)) => "rejected",
         Err(ReadError::Engine(_)) => "failed",
         Err(ReadError::Expired { .. }) => "expired",

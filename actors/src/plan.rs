@@ -26,6 +26,7 @@ mod running;
 pub(crate) mod scheduler;
 pub(crate) mod segments;
 mod settle;
+mod turns;
 mod view;
 
 use std::fmt;

@@ -204,11 +204,11 @@ struct SchedulerArgs {
     #[arg(long, env = "DOCKET_STEP_TARGET", value_name = "TIME", value_parser = parse_duration)]
     step_target: Option<Duration>,
 
-    /// After what wait a batch or idle read stands one lane higher [default: 60s]
+    /// After what wait a batch or idle read stands one lane higher [default: 30s]
     #[arg(long, env = "DOCKET_RAISE_AFTER", value_name = "TIME", value_parser = parse_duration)]
     raise_after: Option<Duration>,
 
-    /// After what wait a read leads a step whatever its lane [default: 120s]
+    /// After what wait a lane comes first in every other step [default: 45s]
     #[arg(long, env = "DOCKET_AGE_MAX", value_name = "TIME", value_parser = parse_duration)]
     age_max: Option<Duration>,
 

@@ -62,8 +62,8 @@ impl Default for SchedulerConfig {
             wait_normal: Duration::from_secs(8),
             wait_batch: Duration::from_mins(1),
             step_target: Duration::from_millis(200),
-            raise_after: Duration::from_mins(1),
-            age_max: Duration::from_mins(2),
+            raise_after: Duration::from_secs(30),
+            age_max: Duration::from_secs(45),
             register_boundary: BoundaryRegistration::After,
         }
     }

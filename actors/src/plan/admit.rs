@@ -60,6 +60,26 @@ pub(crate) fn admit(
     newcomer: Newcomer,
     limits: &SchedulerConfig,
 ) -> Result<Admitted, RejectReason> {
+    let refused = match check(backlog, newcomer, limits) {
+        Err(RejectReason::WaitTooLong { lane, wait, limit, retry_after, .. }) => {
+            let lower = [Lane::Normal, Lane::Batch].into_iter().filter(|lower| *lower > lane);
+            let is_let_in = |lane: &Lane| {
+                let newcomer = Newcomer { lane: *lane, ..newcomer };
+                check(backlog, newcomer, limits) == Ok(Admitted::AsIs)
+            };
+            let downgrade = lower.into_iter().find(is_let_in);
+            RejectReason::WaitTooLong { lane, wait, limit, downgrade, retry_after }
+        }
+        checked => return checked,
+    };
+    Err(refused)
+}
+
+fn check(
+    backlog: Backlog,
+    newcomer: Newcomer,
+    limits: &SchedulerConfig,
+) -> Result<Admitted, RejectReason> {
     check_tenant(backlog, newcomer, limits)?;
     check_wait(backlog, newcomer, limits)?;
     check_tokens(backlog, newcomer, limits)?;
@@ -126,13 +146,8 @@ fn check_wait(
     }
     let limit = limits.wait_max(newcomer.lane);
     if let Some(limit) = limit.filter(|limit| wait > *limit) {
-        let lower = Lane::ALL.into_iter().filter(|lane| *lane > newcomer.lane);
-        let fits = |lane: &Lane| {
-            limits.wait_max(*lane).is_none_or(|max| self::wait(backlog, *lane) <= max)
-        };
-        let downgrade = lower.filter(|lane| *lane != Lane::Idle).find(fits);
+        let (lane, downgrade) = (newcomer.lane, None);
         let retry_after = clamp(wait.saturating_sub(limit));
-        let lane = newcomer.lane;
         return Err(RejectReason::WaitTooLong { lane, wait, limit, downgrade, retry_after });
     }
     let own = seconds(newcomer.tokens, backlog.tokens_per_second);
@@ -248,6 +263,16 @@ mod tests {
             assert_eq!(admit(full, newcomer(lane, 1, 1), &LIMITS()), Ok(Admitted::AsIs));
         }
         assert!(admit(full, newcomer(Lane::Batch, 1, 1), &LIMITS()).is_err());
+    }
+
+    #[test]
+    fn a_lane_is_offered_only_where_the_callers_own_limit_holds_too() {
+        let limit = LIMITS().wait_max(Lane::Normal).unwrap();
+        let busy = backlog(1, 500 * (limit.as_secs() + 3));
+        let mut hurried = newcomer(Lane::Normal, 1, 1);
+        hurried.time_left = Some(limit);
+        let refused = admit(busy, hurried, &LIMITS());
+        assert!(matches!(refused, Err(RejectReason::WaitTooLong { downgrade: None, .. })));
     }
 
     #[test]

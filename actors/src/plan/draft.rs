@@ -3,8 +3,8 @@
 //! Groups are taken in order; one that does not fit is passed over, a bounded number of times. A
 //! state that is not resident gets at most one run of chunks a step, in the best lane of those that
 //! wait for it; rows follow in the same step when it completes the state. Idle work is taken only
-//! when no other lane has anything that could run. Now and then the oldest group leads, so that no
-//! order can leave it behind for ever.
+//! when no other lane has anything that could run. Where something has waited long, its lane goes by age
+//! in every other step, and at times comes first of all, so that no order leaves it behind for ever.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -33,6 +33,12 @@ pub(crate) struct StepLimits {
 const STEP_TOKENS_FLOOR: u32 = 2 * PAGE_TOKENS;
 
 impl StepLimits {
+    /// The limits of a step that goes by age: whatever is oldest leaves half of it to the next.
+    pub(crate) fn shared(self) -> Self {
+        let half = (self.tokens / 2 / PAGE_TOKENS * PAGE_TOKENS).max(PAGE_TOKENS);
+        Self { chunk_tokens: self.chunk_tokens.min(half), ..self }
+    }
+
     /// The limits with which a step at this speed ends within about `target`; all of them while the
     /// speed is unknown.
     pub(crate) fn at(self, tokens_per_second: f64, target: Duration) -> Self {
@@ -85,19 +91,16 @@ pub(crate) struct Moment {
     pub(crate) generation: u64,
     /// Whether a step runs; then nothing is taken beyond the budget.
     pub(crate) is_busy: bool,
-    /// Whether the oldest group comes out of turn.
-    pub(crate) lead: Lead,
+    pub(crate) turn: Turn,
 }
 
-/// Where in the order the oldest group stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lead {
-    /// Where its work and its tenant put it.
-    InTurn,
-    /// Behind the urgent lane, ahead of all others.
-    BehindUrgent,
-    /// Ahead of everything: it is past the age cap.
-    First,
+/// What of a step is out of the usual order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// The lane that comes ahead of the more urgent ones.
+    pub(crate) first: Option<Lane>,
+    /// Lanes, by number, whose states come by age.
+    pub(crate) by_age: [bool; 4],
 }
 
 /// Forms the best step for what waits now.
@@ -109,7 +112,7 @@ pub(crate) fn form<S: Segment>(
 ) -> Draft {
     let mut draft = Draft::new(limits);
     let mut search = Search::default();
-    for (lane, key) in candidates(queue, moment.lead).take(VISITS_MAX) {
+    for (lane, key) in candidates(queue, moment.turn).take(VISITS_MAX) {
         let idle_must_wait = lane == Lane::Idle
             && (search.foreground_left || draft.has_foreground() || draft.has_asks());
         // While nothing is found, the search goes on: what could run never waits for what cannot.
@@ -149,13 +152,9 @@ struct Search {
 }
 
 /// Groups in the order in which they are looked at.
-fn candidates(queue: &Queue, lead: Lead) -> impl Iterator<Item = (Lane, SegmentKey)> {
-    let oldest = queue.oldest().map(|(key, place, _)| (place.0, key));
-    let first = oldest.filter(|_| lead == Lead::First);
-    let second = oldest.filter(|_| lead == Lead::BehindUrgent);
-    let [urgent, others @ ..] = Lane::ALL;
-    let rest = others.into_iter().flat_map(|lane| queue.order_in(lane));
-    first.into_iter().chain(queue.order_in(urgent)).chain(second).chain(rest)
+fn candidates(queue: &Queue, turn: Turn) -> impl Iterator<Item = (Lane, SegmentKey)> {
+    let lanes = turn.first.into_iter().chain(Lane::ALL);
+    lanes.flat_map(move |lane| queue.order_in(lane, turn.by_age[lane as usize]))
 }
 
 impl Draft {

@@ -41,6 +41,8 @@ pub(crate) struct LaneOrder {
     accounts: BTreeMap<TenantId, Account>,
     /// Tenants for whom something waits, by what they were served, in parts.
     active: BTreeSet<(u64, TenantId)>,
+    /// States, by the oldest that waits for each.
+    ages: BTreeSet<(u64, SegmentKey, TenantId)>,
     /// What a tenant that returns to an empty lane is lifted to.
     floor: u64,
 }
@@ -54,8 +56,8 @@ struct Account {
 
 impl LaneOrder {
     pub(crate) fn new(quantum_tokens: u64) -> Self {
-        let (accounts, active) = (BTreeMap::new(), BTreeSet::new());
-        Self { quantum_tokens, accounts, active, floor: 0 }
+        let (accounts, active, ages) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        Self { quantum_tokens, accounts, active, ages, floor: 0 }
     }
 
     /// Puts `new` in the place of `old`.
@@ -63,7 +65,11 @@ impl LaneOrder {
         if old == new {
             return;
         }
+        if let Some(old) = old {
+            self.ages.remove(&(old.number, old.key, tenant.clone()));
+        }
         if let Some(new) = new {
+            self.ages.insert((new.number, new.key, tenant.clone()));
             self.insert(tenant, new);
         }
         if let Some(old) = old {
@@ -97,8 +103,9 @@ impl LaneOrder {
         quanta.flatten().map(|rank| rank.key)
     }
 
-    pub(crate) fn has_work(&self) -> bool {
-        !self.active.is_empty()
+    /// All states that wait, the oldest first; one comes once for each tenant.
+    pub(crate) fn by_age(&self) -> impl Iterator<Item = SegmentKey> {
+        self.ages.iter().map(|(_, key, _)| *key)
     }
 
     /// The largest difference, in tokens, between what two tenants for whom something waits were

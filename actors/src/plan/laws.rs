@@ -14,7 +14,7 @@ use crate::config::{CacheConfig, OrderConfig, Register, SchedulerConfig};
 use crate::engine::{EngineError, Step};
 use crate::plan::DecisionId;
 use crate::plan::cache::{CacheCore, CacheEffect, PrewarmAsk};
-use crate::plan::draft::{Lead, Moment, StepLimits, form};
+use crate::plan::draft::{Moment, StepLimits, Turn, form};
 use crate::plan::fixture::{Run, caps, length, run, spec, start_of_time};
 use crate::plan::queue::Lease;
 use crate::plan::residency::{Change, Computed};
@@ -289,11 +289,12 @@ impl World {
         if self.scheduler.running.is_some() {
             return;
         }
-        let moment = Moment { generation: 0, is_busy: true, lead: Lead::InTurn };
+        let moment = Moment { generation: 0, is_busy: true, turn: Turn::default() };
         let draft = form(queue, segments, LIMITS, moment);
         let is_granted = |key| queue.group(key).is_some_and(|group| group.lease == Lease::Granted);
         let lanes = Lane::ALL.into_iter().filter(|lane| *lane != Lane::Idle);
-        let best = lanes.flat_map(|lane| queue.order_in(lane)).find(|(_, key)| is_granted(*key));
+        let best =
+            lanes.flat_map(|lane| queue.order_in(lane, false)).find(|(_, key)| is_granted(*key));
         if let Some((_, best)) = best {
             let first_chunk = draft.chunks.first().map(|chunk| chunk.group);
             let first_row = draft.rows.first().map(|(key, _)| *key);

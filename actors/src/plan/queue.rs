@@ -24,8 +24,6 @@ pub(crate) struct Queue {
     ranking: Ranking,
     groups: BTreeMap<SegmentKey, Group>,
     lanes: [LaneOrder; 4],
-    /// Groups with work, by the oldest row in them that is not in the idle lane.
-    oldest: BTreeSet<(u64, SegmentKey)>,
     /// Groups that are leased; among them are all that could run now.
     leased: BTreeSet<SegmentKey>,
     /// Rows that are to be raised, by when they were admitted.
@@ -44,7 +42,6 @@ impl Queue {
             ranking,
             groups: BTreeMap::new(),
             lanes: std::array::from_fn(|_| LaneOrder::new(quantum_tokens)),
-            oldest: BTreeSet::new(),
             leased: BTreeSet::new(),
             rising: BTreeSet::new(),
             arrivals: 0,
@@ -88,21 +85,23 @@ impl Queue {
         Some(group)
     }
 
-    /// Groups with work in `lane`, best first; a group may come once for each tenant.
-    pub(crate) fn order_in(&self, lane: Lane) -> impl Iterator<Item = (Lane, SegmentKey)> {
-        self.lanes[lane as usize].order().map(move |key| (lane, key))
+    /// Groups with work in `lane`, best first, or oldest first; a group may come once for each tenant.
+    pub(crate) fn order_in(
+        &self,
+        lane: Lane,
+        by_age: bool,
+    ) -> impl Iterator<Item = (Lane, SegmentKey)> {
+        let order = &self.lanes[lane as usize];
+        let (aged, best) =
+            if by_age { (Some(order.by_age()), None) } else { (None, Some(order.order())) };
+        let keys = aged.into_iter().flatten().chain(best.into_iter().flatten());
+        keys.map(move |key| (lane, key))
     }
 
-    /// Whether anything waits in `lane`.
-    pub(crate) fn has_work_in(&self, lane: Lane) -> bool {
-        self.lanes[lane as usize].has_work()
-    }
-
-    /// The oldest row that is not in the idle lane, and its group.
-    pub(crate) fn oldest(&self) -> Option<(SegmentKey, Place, &QueuedRow)> {
-        let (_, key) = self.oldest.first()?;
-        let (place, row) = self.groups.get(key)?.oldest_row()?;
-        Some((*key, place, row))
+    /// When the oldest row in `lane` was admitted.
+    pub(crate) fn oldest_in(&self, lane: Lane) -> Option<Instant> {
+        let group = self.groups.get(&self.lanes[lane as usize].by_age().next()?)?;
+        group.rows_in(lane).next()?.1.admitted()
     }
 
     pub(crate) fn waiting(&self) -> [usize; 4] {
@@ -285,13 +284,6 @@ impl Queue {
             self.lanes[lane as usize].replace(&tenant, Some(rank), None);
         }
         group.ranks = new;
-
-        let oldest = group.oldest_row().map(|(place, _)| place.1);
-        if oldest != group.oldest {
-            let before = std::mem::replace(&mut group.oldest, oldest);
-            before.map(|number| self.oldest.remove(&(number, key)));
-            self.oldest.extend(oldest.map(|number| (number, key)));
-        }
 
         let counted = group.counted_now();
         let before = std::mem::replace(&mut group.counted, counted);

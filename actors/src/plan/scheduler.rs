@@ -10,7 +10,7 @@ use crate::config::{OrderConfig, SchedulerConfig};
 use crate::engine::{Caps, EngineError, Epoch, Segment, Step, StepOutcome};
 use crate::error::ReadError;
 use crate::plan::displace::Untouched;
-use crate::plan::draft::{Lead, Moment, StepLimits, form};
+use crate::plan::draft::{Moment, StepLimits, form};
 use crate::plan::ending::Drain;
 use crate::plan::failures::Failures;
 use crate::plan::pace::{Pace, Shares};
@@ -116,8 +116,10 @@ pub(crate) struct SchedulerCore<S> {
     /// Most reads that wait.
     pub(super) reads_max: usize,
     pub(super) order: OrderConfig,
-    /// Whether the oldest group came out of turn in the last step.
-    led: bool,
+    /// After what wait something in each lane has waited long.
+    pub(super) patience: [Duration; 4],
+    /// Whether a lane came ahead of more urgent ones in the last step.
+    pub(super) led: bool,
     /// Whether the engine holds what it computed; if not, each row computes its whole prompt.
     pub(super) keeps_segments: bool,
     pub(super) epoch: Epoch,
@@ -156,6 +158,7 @@ impl<S: Segment> SchedulerCore<S> {
             limits,
             reads_max: config.reads_max,
             order: config.order.clone(),
+            patience: config.patience(),
             led: false,
             keeps_segments: caps.keeps_segments,
             epoch,
@@ -331,28 +334,17 @@ impl<S: Segment> SchedulerCore<S> {
             return;
         }
         let is_busy = self.running.is_some();
-        let moment = Moment { generation: self.generation, is_busy, lead: self.lead(now) };
+        let turn = self.turn(now);
+        let moment = Moment { generation: self.generation, is_busy, turn };
         let limits = self.limits.at(self.pace.tokens_per_second(), self.order.step_target);
+        let limits = if turn.by_age == [false; 4] { limits } else { limits.shared() };
         let draft = form(&self.queue, &self.segments, limits, moment);
         for (key, may_overflow) in &draft.asks {
             self.ask(*key, *may_overflow);
         }
         if self.asked == 0 && !is_busy && !draft.is_empty() {
-            self.led = moment.lead != Lead::InTurn;
+            self.led = turn.first.is_some();
             self.start(draft, now);
         }
-    }
-
-    /// Whether the oldest group leads the next step: when it is past the age cap, but not twice
-    /// while something urgent waits, and at every so many steps.
-    fn lead(&self, now: Instant) -> Lead {
-        let is_over = |admitted| now.saturating_duration_since(admitted) >= self.order.age_max;
-        let is_old =
-            self.queue.oldest().and_then(|(_, _, row)| row.admitted()).is_some_and(is_over);
-        if is_old && !(self.led && self.queue.has_work_in(Lane::Urgent)) {
-            return Lead::First;
-        }
-        let is_turn = self.next_step % self.order.oldest_every == self.order.oldest_every - 1;
-        if is_turn { Lead::BehindUrgent } else { Lead::InTurn }
     }
 }

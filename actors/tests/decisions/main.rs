@@ -19,4 +19,6 @@ mod scenarios;
 #[cfg(test)]
 mod sharing;
 #[cfg(test)]
+mod starving;
+#[cfg(test)]
 mod support;

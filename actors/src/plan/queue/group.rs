@@ -116,8 +116,6 @@ pub(crate) struct Group {
     pub(super) tally: BTreeMap<(Lane, TenantId), Tally>,
     /// Its entries in the lanes' orders.
     pub(super) ranks: BTreeMap<(Lane, TenantId), Rank>,
-    /// The oldest row that is not in the idle lane, as it is known to the queue.
-    pub(super) oldest: Option<u64>,
     /// Unique tokens that it adds to each lane, as they are known to the queue.
     pub(super) counted: [u64; 4],
 }
@@ -136,7 +134,6 @@ impl Group {
             questions: BTreeMap::new(),
             tally: BTreeMap::new(),
             ranks: BTreeMap::new(),
-            oldest: None,
             counted: [0; 4],
         }
     }
@@ -159,13 +156,6 @@ impl Group {
     /// Rows that wait in `lane`, oldest first.
     pub(crate) fn rows_in(&self, lane: Lane) -> impl Iterator<Item = (Place, &QueuedRow)> {
         self.rows.range((lane, 0)..=(lane, u64::MAX)).map(|(place, row)| (*place, row))
-    }
-
-    /// The oldest row of all lanes but the idle one.
-    pub(crate) fn oldest_row(&self) -> Option<(Place, &QueuedRow)> {
-        let first = |lane| self.rows_in(lane).next();
-        let lanes = Lane::ALL.into_iter().filter(|lane| *lane != Lane::Idle);
-        lanes.filter_map(first).min_by_key(|(place, _)| place.1)
     }
 
     /// The read that has waited longest; `None` if a want has waited longer.
