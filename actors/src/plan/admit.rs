@@ -179,7 +179,7 @@ fn tokens_to(backlog: Backlog, lane: Lane) -> u64 {
 }
 
 /// The time after which, at the measured speed, all that waits down to `lane` is done.
-fn drain_time(backlog: Backlog, lane: Lane) -> Duration {
+pub(crate) fn drain_time(backlog: Backlog, lane: Lane) -> Duration {
     if backlog.tokens_per_second <= 0.0 {
         return RETRY_AFTER_UNKNOWN;
     }

@@ -5,17 +5,14 @@
 //! first.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use crate::engine::Segment;
 use crate::error::{ReadError, RejectReason};
 use crate::plan::DecisionId;
+use crate::plan::admit::{Backlog, drain_time};
 use crate::plan::running::Running;
 use crate::plan::scheduler::SchedulerCore;
 use crate::read::Lane;
-
-/// When nothing is known about the speed yet, this is what a displaced caller is told to wait.
-const RETRY_AFTER_UNKNOWN: Duration = Duration::from_secs(1);
 
 /// Decisions that wait and none of whose reads has run.
 #[derive(Debug, Default)]
@@ -80,10 +77,12 @@ impl<S: Segment> SchedulerCore<S> {
 
     fn displace(&mut self, lane: Lane, decision: DecisionId) {
         self.untouched.over(lane, decision);
-        let tokens: u64 = self.queue.tokens().iter().sum();
-        let pace = self.pace.tokens_per_second();
-        let drained = (pace > 0.0).then(|| Duration::try_from_secs_f64(tokens as f64 / pace).ok());
-        let retry_after = drained.flatten().unwrap_or(RETRY_AFTER_UNKNOWN);
+        let waiting = Backlog {
+            tokens: self.queue.tokens(),
+            tokens_per_second: self.pace.tokens_per_second(),
+            ..Backlog::default()
+        };
+        let retry_after = drain_time(waiting, Lane::Idle);
         for asker in self.take_askers(decision) {
             let displaced = ReadError::Rejected(RejectReason::Displaced { retry_after });
             self.end(asker.read, asker.place.0, Err(displaced));

@@ -178,3 +178,23 @@ async fn case_14_a_closed_socket_stops_its_reads() {
     assert!(engine.tokens.load(Ordering::SeqCst) < 2 * 512);
     assert_eq!(handle.snapshot().load.waiting(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_displaced_decision_is_told_to_come_back_not_at_once() {
+    let (handle, _) = started(|config| config.scheduler.reads_max = 2).await;
+    let prefix = prefix(1, 1, 100);
+    decide_one(&handle, &prefix, spec(1, 20)).await;
+    let _running = spawn_one(&handle, prefix.clone(), spec(2, 20));
+    settle().await;
+    let mut bulk = handle.open(meta(&prefix, Lane::Batch, 2)).unwrap();
+    let bulk = tokio::spawn(async move { bulk.read(vec![spec(3, 20), spec(4, 20)]).await });
+    settle().await;
+    let mut urgent = handle.open(meta(&prefix, Lane::Urgent, 1)).unwrap();
+    urgent.read(vec![spec(5, 20)]).await.unwrap().remove(0).unwrap();
+    for outcome in bulk.await.unwrap().unwrap() {
+        let Err(ReadError::Rejected(reason)) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(reason.as_str(), "displaced");
+        // What waited was done in less; nobody is told to come back sooner than this.
+        assert_eq!(reason.retry_after(), Some(Duration::from_millis(100)));
+    }
+}
