@@ -15,7 +15,10 @@ and install the models (`docket models` names them). Then, with its python:
                                                           llama.cpp alone: JSON lines, then a table
     peers.py versus --model smollm2-135m --a docket:int8 --b llama:file --threads 1
                                                           one pair, interleaved: a table
+    peers.py versus --model smollm2-135m --a docket:bf16@2 --b docket:bf16@1
+                                                          two threads against one
     peers.py acceptance --threads 1,2                     all pairs that docket is held to: a table
+    peers.py acceptance --threads 2 --pairs 3,4           some of them, by their place in acceptance.py
 
 llama.cpp is used at its best: for each piece of work it first tries flash attention on and off, repacked
 weights on and off, its sizes of n_ubatch and, with several sequences, a unified cache on and off, and
@@ -81,10 +84,12 @@ def _parser() -> argparse.ArgumentParser:
     for command in (measure, pair):
         command.add_argument("--work", type=_works, default=[*LENGTHS, *DECISIONS], help=parse_work.__doc__)
     for side in ("--a", "--b"):
-        pair.add_argument(side, required=True, help="docket:PRECISION or llama:FORMAT")
+        pair.add_argument(side, required=True, help="docket:PRECISION or llama:FORMAT, @THREADS if its own")
     for command in (measure, pair, acceptance):
         command.add_argument("--threads", type=_numbers, default=[1], help="such as 1,2")
         command.add_argument("--runs", type=int, default=10, help="runs or rounds of each")
+    every = list(range(1, len(PAIRS) + 1))
+    acceptance.add_argument("--pairs", type=_numbers, default=every, help="such as 3,4 (default: all)")
     for command in (pair, acceptance):
         command.add_argument("--docket", default=DOCKET, help="its command (default: %(default)s)")
         command.add_argument("--lines", type=Path, help="a file to append each run to, as JSON")
@@ -164,7 +169,7 @@ def _versus(options: argparse.Namespace) -> None:
 
 def _acceptance(options: argparse.Namespace) -> None:
     rows = []
-    for pair in PAIRS:
+    for pair in (PAIRS[place - 1] for place in options.pairs):
         for threads in options.threads:
             a = _docket(pair.model, pair.precision, threads, options.docket)
             b = _llama(pair.model, pair.form, threads, options.cache)
@@ -186,6 +191,8 @@ def _pair(
 
 def _peer(side: str, model: str, threads: int, options: argparse.Namespace) -> Peer:
     name, _, form = side.partition(":")
+    form, _, own = form.partition("@")
+    threads = int(own) if own.isdecimal() else threads
     if name == "docket" and form:
         return _docket(model, form, threads, options.docket)
     if name == "llama" and form:

@@ -8,6 +8,8 @@
 
 #[path = "../bench/quality/cases.rs"]
 mod cases;
+#[path = "../bench/quality/computed.rs"]
+mod computed;
 #[path = "../bench/quality/devset.rs"]
 mod devset;
 #[path = "../bench/quality/fit.rs"]

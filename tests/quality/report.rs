@@ -1,7 +1,6 @@
 //! The results file goes on where it was, and the tables say what is in it.
 
-use docket::engine::kernels::Precision;
-
+use crate::computed::Computed;
 use crate::record::{Record, Results};
 use crate::table::{Group, cheapest, curve, quality, samples};
 
@@ -71,7 +70,7 @@ fn the_tables_say_what_was_measured() {
     let records = [read(1, &[[0.6, 0.4], [0.1, 0.9]]), read(0, &[[0.8, 0.2], [0.8, 0.2]])];
     let group = Group {
         layout: "bare",
-        precision: Precision::F32,
+        computed: Computed::EXACT,
         set: "dev",
         records: records.iter().collect(),
     };

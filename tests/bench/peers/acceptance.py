@@ -35,6 +35,7 @@ PAIRS = (
     Pair(SMALL, "int8", SHIPPED, DECISIONS, 2.0),
     Pair(SMALL, "bf16", "BF16", DECISIONS, 2.0),
     Pair(SMALL, "int8", "Q4_0", DECISIONS, 2.0),
+    Pair(SMALL, "int8", "BF16", DECISIONS, 2.0),
     Pair(LARGE, "int8", SHIPPED, LONG, 1.3),
     Pair(LARGE, "auto", SHIPPED, LONG, None),
     Pair(LARGE, "int8", SHIPPED, DECISIONS, 2.0),

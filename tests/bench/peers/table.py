@@ -50,7 +50,7 @@ def pair_row(series: Series, goal: float | None) -> str:
             series.a.model,
             f"{series.a.name} {series.a.form}",
             f"{series.b.name} {series.b.form}",
-            series.a.threads,
+            _threads(series),
             work.name,
             f"{rates[0]} {work.unit}",
             f"{rates[1]} {work.unit}",
@@ -62,6 +62,11 @@ def pair_row(series: Series, goal: float | None) -> str:
             "; ".join(settings),
         ]
     )
+
+
+def _threads(series: Series) -> str:
+    sides = (series.a.threads, series.b.threads)
+    return str(sides[0]) if sides[0] == sides[1] else "{}, {}".format(*sides)
 
 
 def explanation(rounds: int) -> str:

@@ -8,6 +8,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a report is its output")]
 
 mod cases;
+mod computed;
 mod devset;
 mod fit;
 mod forms;
@@ -23,13 +24,16 @@ mod tokens;
 
 use std::path::{Path, PathBuf};
 
+use actors::Engine;
 use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
+use docket::config::DeviceChoice;
 use docket::engine::kernels::Precision;
 use docket::prompt::layout::named::LAYOUTS;
 
 use cases::Case;
-use model::{LoadedModel, Model};
+use computed::Computed;
+use model::{LoadedModel, Model, ModelLayout};
 use record::Results;
 use table::Group;
 
@@ -54,7 +58,10 @@ struct Arguments {
     /// Precisions to compare: f32, bf16, int8
     #[arg(long, value_delimiter = ',', default_value = "f32", value_parser = precision)]
     precision: Vec<Precision>,
-    /// Threads of the engine
+    /// Compute with the cuda engine on this device: cuda[:N], or cpu (slowly) [default: the cpu engine]
+    #[arg(long)]
+    device: Option<DeviceChoice>,
+    /// Threads of the cpu engine
     #[arg(long, default_value_t = 2)]
     threads: usize,
     /// Where readings are kept [default: quality.jsonl in the build's folder]
@@ -72,8 +79,12 @@ struct Arguments {
 }
 
 impl Arguments {
-    fn precisions(&self) -> impl Iterator<Item = Precision> {
-        self.precision.iter().copied()
+    /// Everything that is compared; on a device, with f32 of the `cpu` engine.
+    fn computed(&self) -> impl Iterator<Item = Computed> {
+        let device = self.device;
+        let asked =
+            self.precision.iter().map(move |precision| Computed { precision: *precision, device });
+        device.map(|_| Computed::EXACT).into_iter().chain(asked)
     }
 }
 
@@ -133,7 +144,7 @@ fn layouts(arguments: &Arguments, model: &Model) -> Vec<String> {
 
 /// Tokens do not depend on the precision.
 fn token_table(model: &Model, layouts: &[String], sets: &[CaseSet]) -> anyhow::Result<String> {
-    let made = |id: &String| Ok((id.clone(), model.layout(id, Precision::F32)?));
+    let made = |id: &String| Ok((id.clone(), model.layout(id, Computed::EXACT)?));
     let made = layouts.iter().map(made).collect::<anyhow::Result<Vec<_>>>()?;
     Ok(tokens::table(&made, sets))
 }
@@ -169,31 +180,52 @@ fn read_missing(
     results: &mut Results,
 ) -> anyhow::Result<usize> {
     let mut count = 0;
-    for precision in arguments.precisions() {
-        let mut loaded: Option<LoadedModel<'_>> = None;
+    for computed in arguments.computed() {
+        let mut wanted = Vec::new();
         for id in layouts {
-            let layout = model.layout(id, precision)?;
-            let wanted = wanted(model, &layout.identity, sets, results);
-            if wanted.is_empty() {
-                continue;
-            }
-            let engine = match &mut loaded {
-                Some(engine) => engine,
-                None => loaded.insert(model.load(precision, arguments.threads)?),
-            };
-            let mut reader = engine.reader(&layout);
-            for (number, case) in wanted.iter().enumerate() {
-                results.add(reader.record(case).with_context(|| case.id.clone())?)?;
-                eprintln!("{id} {precision}: {} of {} ({})", number + 1, wanted.len(), case.id);
-            }
-            count += wanted.len();
+            let layout = model.layout(id, computed)?;
+            let cases = cases_to_read(model, &layout.identity, sets, results);
+            count += cases.len();
+            wanted.push(Wanted { id, layout, cases });
+        }
+        wanted.retain(|wanted| !wanted.cases.is_empty());
+        if wanted.is_empty() {
+            continue;
+        }
+        let precision = computed.precision;
+        match computed.device {
+            None => read(&model.load(precision, arguments.threads)?, &wanted, precision, results)?,
+            Some(device) => read(&model.load_on(device, precision)?, &wanted, precision, results)?,
         }
     }
     Ok(count)
 }
 
+/// Cases to be read in a layout.
+struct Wanted<'a> {
+    id: &'a str,
+    layout: ModelLayout,
+    cases: Vec<&'a Case>,
+}
+
+fn read<E: Engine>(
+    model: &LoadedModel<'_, E>,
+    wanted: &[Wanted<'_>],
+    precision: Precision,
+    results: &mut Results,
+) -> anyhow::Result<()> {
+    for Wanted { id, layout, cases } in wanted {
+        let mut reader = model.reader(layout);
+        for (number, case) in cases.iter().enumerate() {
+            results.add(reader.record(case).with_context(|| case.id.clone())?)?;
+            eprintln!("{id} {precision}: {} of {} ({})", number + 1, cases.len(), case.id);
+        }
+    }
+    Ok(())
+}
+
 /// Cases that the results do not have.
-fn wanted<'a>(
+fn cases_to_read<'a>(
     model: &Model,
     identity: &str,
     sets: &'a [CaseSet],
@@ -212,19 +244,19 @@ fn report(
     results: &Results,
 ) -> anyhow::Result<()> {
     let mut groups = Vec::new();
-    for precision in arguments.precisions() {
+    for computed in arguments.computed() {
         for id in layouts {
-            let identity = model.layout(id, precision)?.identity;
+            let identity = model.layout(id, computed)?.identity;
             for set in sets {
                 let find = |case: &Case| results.find(model.fingerprint(), &identity, &case.id);
                 let records = set.cases.iter().filter_map(find).collect();
-                groups.push(Group { layout: id, precision, set: &set.name, records });
+                groups.push(Group { layout: id, computed, set: &set.name, records });
             }
         }
     }
     println!("{}\n{}", table::quality(&groups), table::samples(&groups));
     println!("{}", token_table(model, layouts, sets)?);
-    if groups.iter().any(|group| group.precision != Precision::F32) {
+    if groups.iter().any(|group| group.computed != Computed::EXACT) {
         println!("{}", table::drift(&groups));
     }
     for group in groups.iter().filter(|group| group.set.starts_with("generated")) {

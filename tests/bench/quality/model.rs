@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use actors::RowOutcome;
+use actors::{Engine, RowOutcome};
 use anyhow::{Context as _, ensure};
 use clap::Parser as _;
 use docket::cli::Cli;
+use docket::config::DeviceChoice;
 use docket::engine::kernels::Precision;
-use docket::engine::{CpuEngine, EngineOptions};
+use docket::engine::{CpuEngine, EngineOptions, TensorDevice, TensorEngine};
 use docket::files::{self, ModelFiles};
 use docket::models::{self, ModelRef, Progress, Store};
 use docket::prompt::Prompter;
@@ -21,6 +22,7 @@ use docket::readout::{LabelReading, Reading, ReadingKind, ReadingSpec};
 use sha2::{Digest, Sha256};
 
 use crate::cases::Case;
+use crate::computed::Computed;
 use crate::reading::Reader;
 use crate::record::Record;
 
@@ -38,25 +40,25 @@ pub(crate) struct Model {
 /// Prompts of the model in one layout.
 #[derive(Debug)]
 pub(crate) struct ModelLayout {
-    /// Its id, what it consists of, and the precision unless that is f32: results of a layout that
-    /// was changed are not reused.
+    /// Its id, what it consists of, and the precision and device unless that is f32 on the `cpu`
+    /// engine: results of a layout that was changed are not reused.
     pub(crate) identity: String,
     prompter: Prompter,
 }
 
 /// The model with its weights.
 #[derive(Debug)]
-pub(crate) struct LoadedModel<'a> {
+pub(crate) struct LoadedModel<'a, E> {
     model: &'a Model,
-    engine: CpuEngine,
+    engine: E,
 }
 
 /// Reads cases in one layout.
 #[derive(Debug)]
-pub(crate) struct LayoutReader<'a> {
+pub(crate) struct LayoutReader<'a, E: Engine> {
     model: &'a Model,
     layout: &'a ModelLayout,
-    reader: Reader<'a, CpuEngine>,
+    reader: Reader<'a, E>,
 }
 
 impl Model {
@@ -84,31 +86,42 @@ impl Model {
     }
 
     /// The model's prompts in the layout of this id.
-    pub(crate) fn layout(&self, id: &str, precision: Precision) -> anyhow::Result<ModelLayout> {
+    pub(crate) fn layout(&self, id: &str, computed: Computed) -> anyhow::Result<ModelLayout> {
         let layout = layout::layout(id).with_context(|| format!("no layout is called {id:?}"))?;
         let content = format!("{:x}", Sha256::digest(format!("{layout:?}")));
         let profile = Profile { layout, ..self.profile };
         let tokenizer = Arc::clone(&self.tokenizer);
         let fingerprint = self.fingerprint();
         let prompter = Prompter::new(tokenizer, &self.files.prompt, profile, fingerprint)?;
-        let rounded = match precision {
-            Precision::F32 => "",
-            Precision::Bf16 => "+bf16",
-            Precision::Int8 => "+int8",
-        };
-        let identity = format!("{id}@{}{rounded}", &content[..8]);
+        let identity = format!("{id}@{}{}", &content[..8], computed.mark());
         Ok(ModelLayout { identity, prompter })
     }
 
-    /// Loads the weights.
+    /// Loads the weights into the `cpu` engine.
     pub(crate) fn load(
         &self,
         precision: Precision,
         threads: usize,
-    ) -> anyhow::Result<LoadedModel<'_>> {
+    ) -> anyhow::Result<LoadedModel<'_, CpuEngine>> {
         let options = EngineOptions { threads, precision, ..EngineOptions::default() };
         let (config, tensors) = (&self.files.config, &*self.files.tensors);
         let engine = CpuEngine::load(config, tensors, &options, &mut |_, _| {})?;
+        Ok(LoadedModel { model: self, engine })
+    }
+
+    /// Loads the weights into the `cuda` engine.
+    pub(crate) fn load_on(
+        &self,
+        device: DeviceChoice,
+        precision: Precision,
+    ) -> anyhow::Result<LoadedModel<'_, TensorEngine>> {
+        let device = match device {
+            DeviceChoice::Cpu => TensorDevice::cpu(),
+            DeviceChoice::Cuda(number) => TensorDevice::cuda(number as usize)?,
+        };
+        let options = EngineOptions { precision, ..EngineOptions::default() };
+        let (config, tensors) = (&self.files.config, &*self.files.tensors);
+        let engine = TensorEngine::load(config, tensors, &device, &options, &mut |_, _| {})?;
         Ok(LoadedModel { model: self, engine })
     }
 }
@@ -137,14 +150,14 @@ impl ModelLayout {
     }
 }
 
-impl LoadedModel<'_> {
+impl<E: Engine> LoadedModel<'_, E> {
     /// A reader of cases in this layout.
-    pub(crate) fn reader<'a>(&'a self, layout: &'a ModelLayout) -> LayoutReader<'a> {
+    pub(crate) fn reader<'a>(&'a self, layout: &'a ModelLayout) -> LayoutReader<'a, E> {
         LayoutReader { model: self.model, layout, reader: Reader::new(&self.engine) }
     }
 }
 
-impl LayoutReader<'_> {
+impl<E: Engine> LayoutReader<'_, E> {
     /// Reads a case in all its orders.
     pub(crate) fn record(&mut self, case: &Case) -> anyhow::Result<Record> {
         let prompter = &self.layout.prompter;

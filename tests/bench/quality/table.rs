@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use docket::engine::kernels::Precision;
-
+use crate::computed::Computed;
 use crate::fit::{self, Fit};
 use crate::measures::{self, Labelled};
 use crate::record::Record;
@@ -17,7 +16,7 @@ pub(crate) struct Group<'a> {
     /// The layout's id.
     pub(crate) layout: &'a str,
     /// What the products were computed in.
-    pub(crate) precision: Precision,
+    pub(crate) computed: Computed,
     /// Name of the set.
     pub(crate) set: &'a str,
     /// In the set's order.
@@ -25,12 +24,10 @@ pub(crate) struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// Layout, with the precision unless that is f32.
+    /// Layout, with precision and device unless they are the exact ones.
     fn name(&self) -> String {
-        match self.precision {
-            Precision::F32 => self.layout.to_owned(),
-            Precision::Bf16 | Precision::Int8 => format!("{} {}", self.layout, self.precision),
-        }
+        let words = self.computed.words().map(|word| format!(" {word}"));
+        std::iter::once(self.layout.to_owned()).chain(words).collect()
     }
 
     fn of_kind(&self, kind: &str) -> Vec<&Record> {
@@ -151,9 +148,9 @@ pub(crate) fn drift(groups: &[Group<'_>]) -> String {
     let mut text = String::from(
         "| layout | cases | kind | n | mean dp | largest dp | other top answer |\n|---|---|---|--:|--:|--:|--:|\n",
     );
-    for group in groups.iter().filter(|group| group.precision != Precision::F32) {
+    for group in groups.iter().filter(|group| group.computed != Computed::EXACT) {
         let is_exact = |other: &&Group<'_>| {
-            other.precision == Precision::F32
+            other.computed == Computed::EXACT
                 && (other.layout, other.set) == (group.layout, group.set)
         };
         let Some(exact) = groups.iter().find(is_exact) else { continue };
