@@ -5,6 +5,7 @@
 //! them, then attention, so that rows see the chunks of their own step.
 
 mod attention;
+mod awake;
 mod head;
 mod load;
 mod mlp;
@@ -109,7 +110,7 @@ impl Decoder {
         let limits = PackLimits { shape: self.page_shape(), vocab: self.config.vocab, context };
         let pack = Pack::new(step, limits)?;
         let mut made = self.make_room(step, &pack)?;
-        let rows = self.pool.install(|| {
+        let rows = awake::install(&self.pool, || {
             self.forward(&pack, &mut made, scratch);
             self.read(step, &pack, &scratch.stream)
         });
