@@ -7,6 +7,7 @@ mod choices;
 mod defaults;
 mod faults;
 pub mod keys;
+mod pretence;
 pub mod quantity;
 
 use std::path::PathBuf;
@@ -15,12 +16,14 @@ use std::time::Duration;
 use actors::PAGE_TOKENS;
 
 pub use self::choices::{
-    BoundaryRegistration, ContextLimit, DeviceChoice, DialectChoice, EngineKind, FakeFault,
-    FaultKind, KvBytes, LayoutChoice, PrecisionChoice, Readout, SamplesDefault,
+    BoundaryRegistration, ContextLimit, DeviceChoice, DialectChoice, EngineKind, KvBytes,
+    LayoutChoice, PrecisionChoice, Readout, SamplesDefault,
 };
 pub use self::faults::{Fault, Faults};
+pub use self::pretence::FakeFaults;
 
 use self::keys::ApiKey;
+use crate::dialect::problem::FullStatus;
 use crate::models::ModelRef;
 
 /// Most `--served-name`s, and the length of one in bytes.
@@ -28,7 +31,7 @@ const SERVED_NAMES_MAX: usize = 64;
 const SERVED_NAME_BYTES_MAX: usize = 200;
 
 /// Most API keys on the command line.
-const API_KEYS_MAX: usize = 1024;
+const API_KEYS_MAX: usize = crate::http::KEYS_MAX;
 
 /// Most `--chunk-tokens`.
 const CHUNK_TOKENS_MAX: u32 = 8192;
@@ -61,6 +64,12 @@ pub struct HttpConfig {
     pub connections_max: u32,
     /// Longest time to finish admitted work after a signal to stop. Default 30 s; 0 to 1 h.
     pub drain_timeout: Duration,
+    /// With which status a request is refused for which there is no room now: 429, the default, or
+    /// 503.
+    pub queue_full_status: FullStatus,
+    /// After what time without the end of a step, while reads wait, the server is not ready. Default
+    /// 60 s; 10 ms to a day.
+    pub stall_after: Duration,
     /// Keys that are let in; none lets everybody in. At most 1,024, all different.
     pub api_keys: Vec<ApiKey>,
 }
@@ -130,8 +139,8 @@ pub struct FakeConfig {
     pub step_ms: u64,
     /// Microseconds of every token of a step. Default 20; 0 to 1,000,000.
     pub token_us: u64,
-    /// What goes wrong, and in which step. Default: nothing.
-    pub fault: FakeFault,
+    /// What goes wrong, and where. Default: nothing.
+    pub faults: FakeFaults,
 }
 
 /// What runs when, and what stays in memory.
@@ -151,6 +160,10 @@ pub struct SchedulerConfig {
     pub reads_max: u32,
     /// Of these and those that run, reads of one tenant. Default 768; `questions_max` to 1,000,000.
     pub tenant_reads_max: u32,
+    /// Tokens a second that one tenant may ask for on average. Default 0: no limit; to 1,000,000,000.
+    pub tenant_rate: u64,
+    /// Tokens that it may ask for at once after a pause. Default 65,536; 1 to 1,000,000,000,000.
+    pub tenant_burst: u64,
     /// Longest predicted wait of a decision in the urgent lane; a longer one is refused. Default 1 s;
     /// 1 ms to a day.
     pub wait_urgent: Duration,
@@ -211,6 +224,8 @@ impl HttpConfig {
         faults.check_range("--connections-max", self.connections_max, 1..=65_536);
         let drain = Duration::ZERO..=Duration::from_hours(1);
         faults.check_duration("--drain-timeout", self.drain_timeout, drain);
+        let stall = Duration::from_millis(10)..=Duration::from_hours(24);
+        faults.check_duration("--stall-after", self.stall_after, stall);
         if self.api_keys.len() > API_KEYS_MAX {
             let count = self.api_keys.len();
             faults.add("--api-key", format!("{count} keys; at most {API_KEYS_MAX} are taken"));
@@ -273,9 +288,6 @@ impl EngineConfig {
         self.check_device(faults);
         faults.check_range("--fake-step-ms", self.fake.step_ms, 0..=60_000);
         faults.check_range("--fake-token-us", self.fake.token_us, 0..=1_000_000);
-        if self.fake.fault.step() == Some(0) {
-            faults.add("--fake-fault", "@0 is no step; steps are counted from 1");
-        }
     }
 
     /// What a CUDA device asks of the binary and of other settings.
@@ -320,6 +332,8 @@ impl SchedulerConfig {
         faults.check_range("--rows-max", self.rows_max, 1..=4096);
         faults.check_range("--reads-max", self.reads_max, questions_max..=1_000_000);
         faults.check_range("--tenant-reads-max", self.tenant_reads_max, questions_max..=1_000_000);
+        faults.check_range("--tenant-rate", self.tenant_rate, 0..=1_000_000_000);
+        faults.check_range("--tenant-burst", self.tenant_burst, 1..=1_000_000_000_000);
         let (shortest, day) = (Duration::from_millis(1), Duration::from_hours(24));
         faults.check_duration("--step-target", self.step_target, shortest..=Duration::from_mins(1));
         faults.check_duration("--raise-after", self.raise_after, Duration::ZERO..=day);

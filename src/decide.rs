@@ -139,7 +139,10 @@ impl Decider {
         let prompter = Arc::clone(&self.prompter);
         let tokens_max = self.limits.context_tokens as usize;
         let prefix = off_thread(Prompter::state_bytes(&state), move |gone| {
-            prompter.prefix_within(&state, &salt, Within { tokens_max, gone })
+            let began = Instant::now();
+            let prefix = prompter.prefix_within(&state, &salt, Within { tokens_max, gone });
+            telemetry::state_prompted(began.elapsed());
+            prefix
         });
         prefix.await.map_err(|unfit| match unfit {
             Unfit::AtLeast(tokens) => state_too_long(Length::AtLeast(tokens), tokens_max),
@@ -186,7 +189,9 @@ impl Decider {
             let outcomes = self.read(&mut session, &meta, &round).await?;
             tally.add(&round.specs, &outcomes);
             round.count(&asked);
+            let began = Instant::now();
             round.absorb(&mut asked, outcomes)?;
+            telemetry::read_out(began.elapsed());
             (asked, round) = Round::next(&self.prompter, asked, room).await?;
         }
         let question_tokens: u64 = asked.iter().map(|asked| u64::from(asked.own_tokens)).sum();
@@ -195,7 +200,10 @@ impl Decider {
         for asked in &asked {
             telemetry::questions(asked.question.kind.name(), 1);
         }
-        let answers = asked.into_iter().map(Asked::answer).collect();
+        let answers: Vec<_> = asked.into_iter().map(Asked::answer).collect();
+        for mass in answers.iter().filter_map(|answer| answer.diagnostics.label_mass) {
+            telemetry::label_mass(mass);
+        }
         Ok(Made { answers, cost, decision: session })
     }
 

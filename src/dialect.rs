@@ -16,10 +16,13 @@ use crate::json::Json;
 use crate::question::Decision;
 use crate::service::{Decided, Prewarm, Prewarmed};
 
-use problem::{Fault, Refusal};
+use problem::{Fault, FullStatus, Refusal};
 
 /// Default of [`RequestLimits::questions_max`].
 pub const QUESTIONS_MAX: usize = 64;
+
+/// Default of [`RequestLimits::states_max`].
+pub const STATES_MAX: usize = 64;
 
 /// Default of [`RequestLimits::timeout_max`].
 pub const TIMEOUT_MAX: Duration = Duration::from_mins(10);
@@ -48,13 +51,16 @@ pub struct UnknownDialect;
 pub struct RequestLimits {
     /// Most questions of one decision (`--max-questions`).
     pub questions_max: usize,
+    /// Most states of one prewarm.
+    pub states_max: usize,
     /// Longest deadline that a caller may set (`--timeout-max`).
     pub timeout_max: Duration,
 }
 
 impl Default for RequestLimits {
     fn default() -> Self {
-        Self { questions_max: QUESTIONS_MAX, timeout_max: TIMEOUT_MAX }
+        let (questions_max, states_max) = (QUESTIONS_MAX, STATES_MAX);
+        Self { questions_max, states_max, timeout_max: TIMEOUT_MAX }
     }
 }
 
@@ -127,16 +133,16 @@ impl Dialect {
     }
 
     /// Encodes what a prewarm did.
-    pub fn prewarmed(self, prewarmed: &Prewarmed) -> String {
+    pub fn prewarmed(self, prewarmed: &Prewarmed, full: FullStatus) -> String {
         match self {
-            Self::Systemone => systemone::encode::prewarmed(prewarmed),
+            Self::Systemone => systemone::encode::prewarmed(prewarmed, full),
         }
     }
 
     /// Status, headers and body for a request that was not answered.
-    pub fn refusal(self, fault: &Fault) -> Refusal {
+    pub fn refusal(self, fault: &Fault, full: FullStatus) -> Refusal {
         match self {
-            Self::Systemone => problem::systemone(fault),
+            Self::Systemone => problem::systemone(fault, full),
         }
     }
 }

@@ -30,7 +30,7 @@ use axum::response::Response;
 use axum::routing::{delete, get, post};
 use tokio::sync::Semaphore;
 
-use crate::dialect::problem::{Fault, RequestFault};
+use crate::dialect::problem::{Fault, FullStatus, RequestFault};
 use crate::dialect::{Dialect, RequestLimits};
 use crate::service::Service;
 
@@ -56,6 +56,8 @@ pub struct HttpConfig {
     pub bodies_bytes_max: usize,
     /// Longest time that a body may take to arrive; default [`BODY_TIMEOUT`].
     pub body_timeout: Duration,
+    /// With which status a request is refused for which there is no room now.
+    pub queue_full_status: FullStatus,
 }
 
 impl Default for HttpConfig {
@@ -67,6 +69,7 @@ impl Default for HttpConfig {
             body_bytes_max: BODY_BYTES_MAX,
             bodies_bytes_max: BODIES_BYTES_MAX,
             body_timeout: BODY_TIMEOUT,
+            queue_full_status: FullStatus::default(),
         }
     }
 }
@@ -82,6 +85,7 @@ struct App {
 /// All routes over `service`.
 pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
     let bodies = body::Held::new(config.bodies_bytes_max);
+    crate::telemetry::bodies_max(config.bodies_bytes_max, PARSERS_MAX);
     let app = Arc::new(App { service, config, bodies, parsers: Semaphore::new(PARSERS_MAX) });
     Router::new()
         .route("/v1/systemone", post(decide::decide))
@@ -125,12 +129,12 @@ const PUBLIC_ROUTES: [&str; 2] = ["/health", "/openapi.json"];
 
 async fn not_found(State(app): State<Arc<App>>, uri: Uri) -> Response {
     let path = respond::excerpt(uri.path());
-    respond::refuse(app.config.dialect, &RequestFault::NotFound { path }.into())
+    app.refuse(app.config.dialect, &RequestFault::NotFound { path }.into())
 }
 
 async fn method_not_allowed(State(app): State<Arc<App>>, request: Request) -> Response {
     let method = respond::excerpt(request.method().as_str());
-    respond::refuse(app.config.dialect, &RequestFault::MethodNotAllowed { method }.into())
+    app.refuse(app.config.dialect, &RequestFault::MethodNotAllowed { method }.into())
 }
 
 /// The dialect in a request's path, where its route has one: the first segment as it was sent, so
@@ -149,6 +153,11 @@ impl<S: Sync> FromRequestParts<S> for PathDialect {
 }
 
 impl App {
+    /// The response to a request that was not answered.
+    fn refuse(&self, dialect: Dialect, fault: &Fault) -> Response {
+        respond::refuse(dialect.refusal(fault, self.config.queue_full_status), fault)
+    }
+
     /// The dialect a request speaks: that of its path, else of its header, else the server's.
     fn dialect(&self, path: Option<&str>, headers: &HeaderMap) -> Result<Dialect, Fault> {
         let (name, in_path) = match (path, headers.get(headers::DIALECT)) {

@@ -10,7 +10,8 @@ use tracing_subscriber::EnvFilter;
 
 use docket::cli::serve::ServeArgs;
 use docket::cli::{Cli, Command, LogFormat, ask, models, pull};
-use docket::start::{self, signal};
+use docket::service::EXIT_CODE_DEAD;
+use docket::start::{self, Ended, panics, signal};
 
 /// Workers of the runtime: the wire, the actors and short tokenisations. The model has its own threads.
 const RUNTIME_WORKERS: usize = 2;
@@ -18,8 +19,10 @@ const RUNTIME_WORKERS: usize = 2;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     start_logging(&cli);
+    panics::log();
     match run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(Ended::Stopped) => ExitCode::SUCCESS,
+        Ok(Ended::Dead) => ExitCode::from(EXIT_CODE_DEAD),
         Err(error) => {
             // Nothing is left to be done when standard error is closed.
             let _ = writeln!(io::stderr(), "docket: {}", told(&error));
@@ -37,19 +40,20 @@ fn told(error: &anyhow::Error) -> String {
     })
 }
 
-fn run(cli: Cli) -> anyhow::Result<()> {
+fn run(cli: Cli) -> anyhow::Result<Ended> {
     let home = cli.home();
     let mut out = io::stdout().lock();
     match cli.command {
-        Command::Serve(arguments) => serve(*arguments, home),
-        Command::Pull(arguments) => Ok(pull::run(&arguments, &home, &mut out)?),
-        Command::Models(arguments) => Ok(models::run(&arguments, &home, &mut out)?),
-        Command::Ask(arguments) => Ok(ask::run(&arguments, &mut out)?),
-        Command::Openapi => Ok(writeln!(out, "{}", docket::openapi::document())?),
+        Command::Serve(arguments) => return serve(*arguments, home),
+        Command::Pull(arguments) => pull::run(&arguments, &home, &mut out)?,
+        Command::Models(arguments) => models::run(&arguments, &home, &mut out)?,
+        Command::Ask(arguments) => ask::run(&arguments, &mut out)?,
+        Command::Openapi => writeln!(out, "{}", docket::openapi::document())?,
     }
+    Ok(Ended::Stopped)
 }
 
-fn serve(arguments: ServeArgs, home: std::path::PathBuf) -> anyhow::Result<()> {
+fn serve(arguments: ServeArgs, home: std::path::PathBuf) -> anyhow::Result<Ended> {
     let config =
         arguments.config(home).map_err(|faults| anyhow!("these settings cannot be:\n{faults}"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

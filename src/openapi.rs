@@ -3,6 +3,7 @@
 //! It is plain data beside the code that it describes: exact enough that a fuzzer which follows it is
 //! answered, and one which breaks it is refused.
 
+mod health;
 mod schemas;
 
 use serde_json::{Map, Value, json};
@@ -45,7 +46,7 @@ fn paths() -> Value {
     };
     let prewarm = |id: &str| {
         let answered = response("What was read", "Prewarmed", &cost_headers());
-        let summary = "Reads a state before its questions come";
+        let summary = "Reads states before their questions come";
         json!({"post": post(id, summary, "Prewarm", &answered)})
     };
     json!({
@@ -70,13 +71,13 @@ fn paths() -> Value {
             "summary": "Lists the served models",
             "parameters": [dialect()],
             "responses": with_failures(
-                json!({"200": response("The models", "Models", &json!({}))}), &[400, 401, 414, 431, 500]),
+                json!({"200": response("The models", "Models", &json!({}))}), &[400, 401, 414, 431, 500, 503]),
         }},
         "/health": {"get": health()},
         "/metrics": {"get": {
             "operationId": "metrics",
             "summary": "Metrics in Prometheus text format",
-            "responses": with_failures(json!({"200": text("The metrics")}), &[401, 414, 431, 500]),
+            "responses": with_failures(json!({"200": text("The metrics")}), &[401, 414, 431, 500, 503]),
         }},
         "/openapi.json": {"get": {
             "operationId": "openapi",
@@ -86,7 +87,7 @@ fn paths() -> Value {
                 "description": "The document",
                 "headers": request_id(),
                 "content": {"application/json": {"schema": {"type": "object"}}},
-            }}), &[414, 431]),
+            }}), &[414, 431, 503]),
         }},
     })
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use actors::{Lane, TenantId};
+use actors::{Lane, TenantId, Tier};
 use futures_util::future::BoxFuture;
 
 use crate::error::DecideError;
@@ -30,20 +30,29 @@ pub struct Arrival {
     pub at: Instant,
 }
 
-/// A state to be read before its questions come.
+/// States to be read before their questions come.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prewarm {
-    /// A string, or any JSON but null.
-    pub state: Json,
+    /// Which.
+    pub states: States,
     /// The lane asked for.
     pub lane: Option<Lane>,
     /// Longest time from the request's first byte to its answer, where the caller set one.
     pub timeout: Option<Duration>,
-    /// How long the state stays pinned without a hit, where the caller set it; cut to the server's
+    /// How long each state stays pinned without a hit, where the caller set it; cut to the server's
     /// limit.
     pub ttl: Option<Duration>,
-    /// Whether to answer only when the state is resident.
+    /// Whether to answer only when they are resident.
     pub wait: bool,
+}
+
+/// One state or a list of them; each a string, or any JSON but null.
+#[derive(Debug, Clone, PartialEq)]
+pub enum States {
+    /// One: what fails it fails the request.
+    One(Json),
+    /// Several, at least one: each has an answer of its own.
+    Many(Vec<Json>),
 }
 
 /// What a prewarm did.
@@ -51,20 +60,43 @@ pub struct Prewarm {
 pub struct Prewarmed {
     /// The served model's name.
     pub model: String,
+    /// What was read.
+    pub prefixes: Prefixes,
+    /// What it cost and waited for, all states together.
+    pub cost: Cost,
+}
+
+/// What became of the states, as they were given.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Prefixes {
+    /// Of the one.
+    One(Warmed),
+    /// Of each, in order.
+    Many(Vec<Result<Warmed, DecideError>>),
+}
+
+/// How the prefix of a state is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Warmed {
     /// Length of the prefix (head and state) in tokens.
     pub prompt_tokens: u64,
     /// Whether the prefix was resident already.
     pub reused: bool,
     /// Whether it has been made resident now.
     pub stored: bool,
-    /// How it is kept: see [`actors::Tier`].
-    pub tier: &'static str,
+    /// How it is kept.
+    pub tier: Tier,
     /// When its pin ends without a hit, in seconds since 1970; `None` where it is not pinned.
     pub expires_at: Option<u64>,
     /// By what the pin is given up; `None` where there is nothing to give up.
     pub handle: Option<String>,
-    /// What it cost and waited for.
-    pub cost: Cost,
+}
+
+impl Warmed {
+    /// Whether the prefix is resident, or will be.
+    pub fn is_ok(&self) -> bool {
+        self.reused || self.stored || self.tier == Tier::Pending
+    }
 }
 
 /// A decision's answers, with what became of it.
@@ -102,6 +134,9 @@ pub struct ModelEntry {
     pub release_date: String,
 }
 
+/// The process ends with this code when the engine is gone for good.
+pub const EXIT_CODE_DEAD: u8 = 70;
+
 /// How the server is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Health {
@@ -128,10 +163,11 @@ pub trait Service: Send + Sync + 'static {
         arrival: Arrival,
     ) -> BoxFuture<'_, Result<Decided, DecideError>>;
 
-    /// Makes a state's prefix resident.
+    /// Makes the prefixes of states resident.
     ///
     /// # Errors
-    /// [`DecideError`] when it was refused, failed, or was not done in time.
+    /// [`DecideError`] when it was refused, failed, or was not done in time; of several states, when
+    /// that is so of all.
     fn prewarm(
         &self,
         caller: Caller,
@@ -153,6 +189,11 @@ pub trait Service: Send + Sync + 'static {
 
     /// How the server is now; called often, so it must be cheap.
     fn health(&self) -> Health;
+
+    /// Why the engine is gone for good, if it is; asked with every request.
+    fn dead(&self) -> Option<String> {
+        self.health().dead
+    }
 
     /// All metrics in Prometheus text format.
     fn metrics(&self) -> String;

@@ -1,6 +1,9 @@
 //! Wiring: weights, engine, actors, router, and the order in which all of it stops.
 
+mod aliases;
+mod details;
 mod model;
+pub mod panics;
 pub mod serving;
 pub mod signal;
 mod unreadable;
@@ -23,7 +26,7 @@ use crate::http::serve::ServeConfig;
 use crate::http::{ApiKeyError, AuthConfig, HttpConfig};
 use crate::models::PullError;
 use crate::prompt::PromptError;
-use crate::service::Service;
+use crate::service::{EXIT_CODE_DEAD, Service};
 use model::{Loaded, Opened};
 use serving::Serving;
 use unreadable::Unreadable;
@@ -38,18 +41,12 @@ const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 /// After the drain: longest time for the last responses to be handed out.
 const LAST_RESPONSES: Duration = Duration::from_secs(2);
 
+/// After the engine's death: how long the server still says why, to callers and probes, unless the
+/// drain timeout is shorter.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
 /// What the actors may take beyond the drain timeout to report.
 const DRAIN_SLACK: Duration = Duration::from_millis(500);
-
-/// Buckets of the metrics in seconds: fine where a decision spends its time.
-const SECONDS_BUCKETS: [f64; 20] = [
-    0.001, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 7.5,
-    10.0, 20.0, 40.0, 80.0,
-];
-
-/// Buckets of the metrics that count tokens and rows of a step.
-const COUNT_BUCKETS: [f64; 11] =
-    [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
 /// Why the server does not start.
 #[derive(Debug, Error)]
@@ -94,12 +91,24 @@ pub enum StartError {
     System(String),
 }
 
-/// Serves the model, pulling it first if it is absent, until `shutdown` is done, then finishes what
-/// was admitted. A shutdown before the model is loaded ends it at once.
+/// Why a server that had started ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It was told to.
+    Stopped,
+    /// Its engine is gone for good.
+    Dead,
+}
+
+/// Serves the model, pulling it first if it is absent, until `shutdown` is done or the engine is gone
+/// for good, then finishes what was admitted. A shutdown before the model is loaded ends it at once.
 ///
 /// # Errors
 /// [`StartError`]; nothing is left running then.
-pub async fn serve(config: &Config, shutdown: impl Future<Output = ()>) -> Result<(), StartError> {
+pub async fn serve(
+    config: &Config,
+    shutdown: impl Future<Output = ()>,
+) -> Result<Ended, StartError> {
     let metrics = recorder()?;
     model::check(config)?;
     let address = (config.http.host.as_str(), config.http.port);
@@ -115,10 +124,11 @@ pub async fn serve(config: &Config, shutdown: impl Future<Output = ()>) -> Resul
         biased;
         () = &mut shutdown => {
             tracing::info!("stopped before the model was loaded");
-            return Ok(());
+            return Ok(Ended::Stopped);
         }
         opened = load(config) => opened?,
     };
+    let mut ended = Ended::Stopped;
     match opened {
         Opened::Readable(loaded) => {
             let serving = Arc::new(assemble(config, *loaded, metrics).await?);
@@ -126,8 +136,11 @@ pub async fn serve(config: &Config, shutdown: impl Future<Output = ()>) -> Resul
             let router = crate::http::router(service, http(config)?);
             listening();
             let stop = async {
-                shutdown.await;
+                ended = end(config, &serving, shutdown).await;
                 drain(config, &serving).await;
+                if serving.decider().actors().death().is_some() {
+                    ended = Ended::Dead;
+                }
             };
             answer_until(config, listener, router, stop).await;
         }
@@ -139,7 +152,29 @@ pub async fn serve(config: &Config, shutdown: impl Future<Output = ()>) -> Resul
             answer_until(config, listener, router, shutdown).await;
         }
     }
-    Ok(())
+    if ended == Ended::Dead {
+        tracing::error!(exit_code = EXIT_CODE_DEAD, "ended, since the engine is dead");
+    }
+    Ok(ended)
+}
+
+/// Waits for the shutdown, or for the engine's death; that is told for a while.
+async fn end(
+    config: &Config,
+    serving: &Serving,
+    mut shutdown: impl Future<Output = ()> + Unpin,
+) -> Ended {
+    tokio::select! {
+        biased;
+        () = &mut shutdown => return Ended::Stopped,
+        _ = serving.decider().actors().died() => {}
+    }
+    let told = tokio::time::sleep(LAST_WORDS.min(config.http.drain_timeout));
+    tokio::select! {
+        () = shutdown => {}
+        () = told => {}
+    }
+    Ended::Dead
 }
 
 /// Takes no new decision while admitted ones end, within the drain timeout; what is still open then
@@ -150,8 +185,8 @@ async fn drain(config: &Config, serving: &Serving) {
     let limit = config.http.drain_timeout + DRAIN_SLACK;
     if let Ok(report) = tokio::time::timeout(limit, drain).await {
         tracing::info!(
-            "drained in {:.1?}: {} reads answered, {} refused",
-            report.elapsed,
+            "drained in {:.1} s: {} reads answered, {} refused",
+            report.elapsed.as_secs_f64(),
             report.finished,
             report.failed
         );
@@ -173,6 +208,7 @@ async fn answer_until(
         grace: LAST_RESPONSES,
         ..ServeConfig::default()
     };
+    crate::telemetry::connections_max(limits.connections_max);
     let cut = crate::http::serve::serve(listener, router, limits, stop).await;
     if cut > 0 {
         tracing::warn!("{cut} connections were cut, their requests had not ended in time");
@@ -218,7 +254,7 @@ async fn assemble(
     getrandom::fill(&mut secret).map_err(|error| StartError::System(error.to_string()))?;
     let decider = Decider::new(Arc::new(prompter), handle, limits);
     tokio::spawn(upkeep(metrics.clone()));
-    Ok(Serving::new(decider, facts, metrics, secret))
+    Ok(Serving::new(decider, facts, metrics, secret, config.http.stall_after))
 }
 
 fn http(config: &Config) -> Result<HttpConfig, StartError> {
@@ -234,7 +270,9 @@ fn http(config: &Config) -> Result<HttpConfig, StartError> {
         limits: RequestLimits {
             questions_max: config.decision.questions_max as usize,
             timeout_max: config.decision.timeout_max,
+            ..RequestLimits::default()
         },
+        queue_full_status: config.http.queue_full_status,
         body_bytes_max: usize::try_from(config.http.body_limit_bytes).unwrap_or(usize::MAX),
         ..HttpConfig::default()
     })
@@ -245,14 +283,12 @@ fn recorder() -> Result<PrometheusHandle, StartError> {
     let refused = |error: metrics_exporter_prometheus::BuildError| {
         StartError::System(format!("metrics recorder: {error}"))
     };
-    let full = |name: &str| Matcher::Full(name.to_owned());
-    let handle = PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS_BUCKETS)
-        .and_then(|b| b.set_buckets_for_metric(full("docket_step_tokens"), &COUNT_BUCKETS))
-        .and_then(|b| b.set_buckets_for_metric(full("docket_step_rows"), &COUNT_BUCKETS))
-        .map_err(refused)?
-        .install_recorder()
-        .map_err(refused)?;
+    let mut builder = PrometheusBuilder::new();
+    for (name, bounds) in crate::telemetry::buckets() {
+        let named = Matcher::Full(name.to_owned());
+        builder = builder.set_buckets_for_metric(named, bounds).map_err(refused)?;
+    }
+    let handle = builder.install_recorder().map_err(refused)?;
     crate::telemetry::describe();
     Ok(handle)
 }

@@ -1,108 +1,251 @@
 //! Metrics of the HTTP layer and of decisions: names, descriptions, and the functions that move them.
 //!
 //! The metrics macros are used here only, so that a name is written once and the list below is
-//! complete.
+//! complete. What a request moves is registered once and moved by handles.
 
+mod responses;
+
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use actors::observe::Kind;
+use metrics::{
+    Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram,
+    gauge, histogram,
+};
+
+pub(crate) use responses::{Ended, RouteMeters};
 
 const REQUESTS: &str = "docket_http_requests_total";
 const REQUEST_SECONDS: &str = "docket_http_request_duration_seconds";
 const CONNECTIONS: &str = "docket_http_connections";
 const BODY_BYTES: &str = "docket_http_body_bytes";
+const PARSERS: &str = "docket_http_parsers_busy";
 const QUESTIONS: &str = "docket_questions_total";
 const QUESTION_READS: &str = "docket_question_reads_total";
 const SUFFIX_TOKENS: &str = "docket_suffix_tokens_total";
-
-/// What kind of metric a name is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MetricKind {
-    /// Only rises.
-    Counter,
-    /// Rises and falls.
-    Gauge,
-    /// A distribution.
-    Histogram,
-}
+const PROMPT_SECONDS: &str = "docket_prompt_duration_seconds";
+const TOKENIZE_SECONDS: &str = "docket_tokenize_duration_seconds";
+const TOKENISERS: &str = "docket_tokenisers_busy";
+const TEXTS_WAITING: &str = "docket_texts_waiting";
+const READOUT_SECONDS: &str = "docket_readout_duration_seconds";
+const OTHER_SECONDS: &str = "docket_decision_other_seconds";
+const LABEL_MASS: &str = "docket_label_mass";
+const PANICS: &str = "docket_engine_panics_total";
+const BUILD: &str = "docket_build_info";
+/// Shared with the actors, which list it.
+const LIMIT: &str = "docket_limit";
 
 /// All metrics of this crate with their kind, labels and meaning.
-pub const METRICS: &[(&str, MetricKind, &str)] = &[
-    (REQUESTS, MetricKind::Counter, "Responses by route and status"),
-    (REQUEST_SECONDS, MetricKind::Histogram, "First byte in to head of the response, by route"),
-    (CONNECTIONS, MetricKind::Gauge, "Open connections"),
-    (BODY_BYTES, MetricKind::Gauge, "Bytes of request bodies held before they are parsed"),
-    (QUESTIONS, MetricKind::Counter, "Questions that were answered, by kind"),
-    (QUESTION_READS, MetricKind::Counter, "Reads of questions that gave a result, by kind"),
-    (SUFFIX_TOKENS, MetricKind::Counter, "Tokens behind the state in those reads, by kind"),
+pub const METRICS: &[(&str, Kind, &str)] = &[
+    (REQUESTS, Kind::Counter, "Responses by route, status and, of refusals, reason"),
+    (REQUEST_SECONDS, Kind::Seconds, "First byte in to head of the response, by route and lane"),
+    (CONNECTIONS, Kind::Gauge, "Open connections"),
+    (BODY_BYTES, Kind::Gauge, "Bytes of request bodies held before they are parsed"),
+    (PARSERS, Kind::Gauge, "Long bodies that are decompressed and parsed now"),
+    (QUESTIONS, Kind::Counter, "Questions that were answered, by kind"),
+    (QUESTION_READS, Kind::Counter, "Reads of questions that gave a result, by kind"),
+    (SUFFIX_TOKENS, Kind::Counter, "Tokens behind the state in those reads, by kind"),
+    (PROMPT_SECONDS, Kind::Micros, "Time to render and tokenise a state, or a round of questions"),
+    (TOKENIZE_SECONDS, Kind::Micros, "Of that, the time to tokenise one text"),
+    (TOKENISERS, Kind::Gauge, "Long texts that are rendered and tokenised now"),
+    (TEXTS_WAITING, Kind::Gauge, "Long texts that wait for that"),
+    (READOUT_SECONDS, Kind::Micros, "Time to turn the log-probabilities of a round into answers"),
+    (OTHER_SECONDS, Kind::Micros, "Time of an answered decision that is neither wait nor engine"),
+    (LABEL_MASS, Kind::Share, "Probability of all labels together, of an answered question"),
+    (PANICS, Kind::Counter, "Panics in the forward pass"),
+    (BUILD, Kind::Gauge, "Always 1; its labels say what was built"),
 ];
 
 /// Kinds of questions, as their label has them.
 const KINDS: [&str; 3] = ["noul", "choice", "score"];
 
-/// Registers the descriptions of all metrics, the actors' too, with the recorder; called once at
-/// start.
+static METERS: LazyLock<Meters> = LazyLock::new(Meters::new);
+
+/// Handles of what this crate moves; without a recorder they do nothing.
+struct Meters {
+    /// By kind of question, in the order of [`KINDS`].
+    questions: [Counter; 3],
+    reads: [Counter; 3],
+    suffix_tokens: [Counter; 3],
+    connections: Gauge,
+    body_bytes: Gauge,
+    parsers: Gauge,
+    tokenisers: Gauge,
+    texts_waiting: Gauge,
+    state: Histogram,
+    round: Histogram,
+    tokenize: Histogram,
+    readout: Histogram,
+    other: Histogram,
+    label_mass: Histogram,
+    panics: Counter,
+}
+
+impl Meters {
+    fn new() -> Self {
+        let by_kind = |name: &'static str| KINDS.map(|kind| counter!(name, "kind" => kind));
+        Self {
+            questions: by_kind(QUESTIONS),
+            reads: by_kind(QUESTION_READS),
+            suffix_tokens: by_kind(SUFFIX_TOKENS),
+            connections: gauge!(CONNECTIONS),
+            body_bytes: gauge!(BODY_BYTES),
+            parsers: gauge!(PARSERS),
+            tokenisers: gauge!(TOKENISERS),
+            texts_waiting: gauge!(TEXTS_WAITING),
+            state: histogram!(PROMPT_SECONDS, "part" => "state"),
+            round: histogram!(PROMPT_SECONDS, "part" => "questions"),
+            tokenize: histogram!(TOKENIZE_SECONDS),
+            readout: histogram!(READOUT_SECONDS),
+            other: histogram!(OTHER_SECONDS),
+            label_mass: histogram!(LABEL_MASS),
+            panics: counter!(PANICS),
+        }
+    }
+}
+
+/// Registers all metrics, the actors' too, with the recorder; called once at start, when that is
+/// there and before anything is counted.
 pub fn describe() {
-    let actors = actors::observe::METRICS.iter().map(|(name, kind, help)| match *kind {
-        "gauge" => (*name, MetricKind::Gauge, *help),
-        "histogram" => (*name, MetricKind::Histogram, *help),
-        _ => (*name, MetricKind::Counter, *help),
-    });
-    for (name, kind, description) in METRICS.iter().copied().chain(actors) {
+    for (name, kind, help) in all() {
         match kind {
-            MetricKind::Counter => describe_counter!(name, description),
-            MetricKind::Gauge => describe_gauge!(name, description),
-            MetricKind::Histogram => describe_histogram!(name, description),
+            Kind::Counter => describe_counter!(*name, *help),
+            Kind::Gauge => describe_gauge!(*name, *help),
+            Kind::Seconds
+            | Kind::Micros
+            | Kind::Ages
+            | Kind::Tokens
+            | Kind::Count
+            | Kind::Share => describe_histogram!(*name, *help),
         }
     }
     actors::observe::start();
-    for kind in KINDS {
-        questions(kind, 0);
-        question_reads(kind, 0, 0);
-    }
+    LazyLock::force(&METERS);
+    let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
+    gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION"), "target" => target).set(1.0);
+    limit(TOKENISERS, crate::prompt::tokens::TOKENISERS_MAX);
+}
+
+fn all() -> impl Iterator<Item = &'static (&'static str, Kind, &'static str)> {
+    METRICS.iter().chain(actors::observe::METRICS)
 }
 
 /// Names of all metrics that the server has.
 pub fn metric_names() -> impl Iterator<Item = &'static str> {
-    let actors = actors::observe::METRICS.iter().map(|(name, _, _)| *name);
-    METRICS.iter().map(|(name, _, _)| *name).chain(actors)
+    all().map(|(name, ..)| *name)
 }
 
-/// Counts one response. `route` is a route's pattern or `other`, never a path as sent.
-pub(crate) fn response(route: &'static str, status: u16, took: Duration) {
-    counter!(REQUESTS, "route" => route, "status" => status.to_string()).increment(1);
-    histogram!(REQUEST_SECONDS, "route" => route).record(took.as_secs_f64());
+/// Every histogram with the upper bounds of its buckets.
+pub fn buckets() -> impl Iterator<Item = (&'static str, &'static [f64])> {
+    all().filter_map(|(name, kind, _)| Some((*name, kind.buckets()?)))
+}
+
+/// Shows the limit of what the metric `of` counts, in its unit.
+pub(crate) fn limit(of: &'static str, limit: usize) {
+    gauge!(LIMIT, "metric" => of).set(limit as f64);
+}
+
+/// Shows the limit of open connections.
+pub(crate) fn connections_max(connections: usize) {
+    limit(CONNECTIONS, connections);
+}
+
+/// Shows the limits of bodies being received and parsed.
+pub(crate) fn bodies_max(bytes: usize, parsers: usize) {
+    limit(BODY_BYTES, bytes);
+    limit(PARSERS, parsers);
 }
 
 /// Counts answered questions of a kind.
 pub(crate) fn questions(kind: &'static str, count: u64) {
-    counter!(QUESTIONS, "kind" => kind).increment(count);
+    of_kind(&METERS.questions, kind, count);
 }
 
 /// Counts reads of questions of a kind, and the tokens behind the state in them.
 pub(crate) fn question_reads(kind: &'static str, reads: u64, suffix_tokens: u64) {
-    counter!(QUESTION_READS, "kind" => kind).increment(reads);
-    counter!(SUFFIX_TOKENS, "kind" => kind).increment(suffix_tokens);
+    of_kind(&METERS.reads, kind, reads);
+    of_kind(&METERS.suffix_tokens, kind, suffix_tokens);
 }
 
-/// Counts a connection until it is dropped.
-#[derive(Debug)]
-pub(crate) struct OpenConnection(());
-
-impl OpenConnection {
-    pub(crate) fn new() -> Self {
-        gauge!(CONNECTIONS).increment(1.0);
-        Self(())
+fn of_kind(counters: &[Counter; 3], kind: &str, count: u64) {
+    if let Some((_, counter)) = KINDS.iter().zip(counters).find(|(known, _)| **known == kind) {
+        counter.increment(count);
     }
 }
 
-impl Drop for OpenConnection {
-    fn drop(&mut self) {
-        gauge!(CONNECTIONS).decrement(1.0);
-    }
+/// A state was rendered and tokenised.
+pub(crate) fn state_prompted(took: Duration) {
+    METERS.state.record(took);
+}
+
+/// A round of questions was.
+pub(crate) fn round_prompted(took: Duration) {
+    METERS.round.record(took);
+}
+
+/// One text was tokenised.
+pub(crate) fn tokenised(took: Duration) {
+    METERS.tokenize.record(took);
+}
+
+/// Outcomes of a round became distributions.
+pub(crate) fn read_out(took: Duration) {
+    METERS.readout.record(took);
+}
+
+/// A decision was answered; of its time, so much was neither wait nor engine.
+pub(crate) fn decision_other(time: Duration) {
+    METERS.other.record(time);
+}
+
+/// A question was answered, whose labels had so much of the probability.
+pub(crate) fn label_mass(mass: f64) {
+    METERS.label_mass.record(mass);
+}
+
+/// The forward pass panicked.
+pub(crate) fn engine_panicked() {
+    METERS.panics.increment(1);
 }
 
 /// Shows the bytes of bodies that are held now.
 pub(crate) fn body_bytes(bytes: usize) {
-    gauge!(BODY_BYTES).set(bytes as f64);
+    METERS.body_bytes.set(bytes as f64);
+}
+
+/// Counts something in a gauge until it is dropped.
+pub(crate) struct Held(&'static Gauge);
+
+impl Held {
+    fn by(gauge: &'static Gauge) -> Self {
+        gauge.increment(1.0);
+        Self(gauge)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.decrement(1.0);
+    }
+}
+
+/// A connection is open.
+pub(crate) fn connection() -> Held {
+    Held::by(&METERS.connections)
+}
+
+/// A long body is being parsed.
+pub(crate) fn parser() -> Held {
+    Held::by(&METERS.parsers)
+}
+
+/// A long text waits for a tokeniser.
+pub(crate) fn text_waiting() -> Held {
+    Held::by(&METERS.texts_waiting)
+}
+
+/// A long text is being tokenised.
+pub(crate) fn tokeniser() -> Held {
+    Held::by(&METERS.tokenisers)
 }

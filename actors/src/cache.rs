@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 
 use crate::engine::{Epoch, Segment};
 use crate::error::ReadError;
+use crate::expected::Expectation;
 use crate::links::{Permit, Shared};
-use crate::observe;
 use crate::plan::cache::{CacheCore, CacheEffect, PrewarmAsk};
 use crate::plan::path::PathSegment;
 use crate::plan::residency::{Change, Computed};
@@ -21,6 +21,7 @@ use crate::plan::segments::Served;
 use crate::prewarm::{PinHandle, PrewarmOutcome, PrewarmSpec};
 use crate::read::{Prefix, SegmentKey, TenantId};
 use crate::registration::RegistrationMessage;
+use crate::restarts::ActorKind;
 use crate::scheduler::{SchedulerAsk, SchedulerMessage};
 
 /// How a prewarm ended.
@@ -28,15 +29,23 @@ type PrewarmResult = Result<PrewarmOutcome, ReadError>;
 
 /// What handles and the registration actor ask of the cache.
 pub(crate) enum CacheAsk {
-    /// Make a state resident and pin it.
-    Prewarm { spec: PrewarmSpec, reply: oneshot::Sender<PrewarmResult>, permit: Permit },
+    /// Make a state resident and pin it; `ticket` is its own.
+    Prewarm {
+        ticket: u64,
+        spec: PrewarmSpec,
+        reply: oneshot::Sender<PrewarmResult>,
+        permit: Permit,
+        expectation: Expectation,
+    },
+    /// The caller of a prewarm of the state `key` has gone.
+    Leave { key: SegmentKey, ticket: u64 },
     /// Give up a tenant's pin; answers whether there was one.
     Unpin { tenant: TenantId, pin: PinHandle, reply: oneshot::Sender<bool> },
     /// Keep a state whose response is out.
     Promote { prefix: Prefix, tenant: TenantId },
     /// It need not be kept any more.
     Unregister { key: SegmentKey },
-    /// Give up what waits.
+    /// Give up what nobody waits for, and take no more of it.
     Drain,
     /// Answer; what was sent before has been done then.
     Flush { reply: oneshot::Sender<()> },
@@ -59,8 +68,8 @@ pub(crate) enum CacheMessage<S> {
     Release { path: Vec<SegmentKey>, served: Served },
     /// The scheduler computes a wanted state.
     WantStarted { key: SegmentKey },
-    /// It is done with it.
-    WantEnded { key: SegmentKey, result: Result<(), ReadError> },
+    /// It is done with it, after so many tokens.
+    WantEnded { key: SegmentKey, result: Result<u32, ReadError> },
     /// Time has passed.
     Tick,
 }
@@ -93,8 +102,11 @@ pub(crate) struct Cache<S> {
     core: CacheCore<S>,
     /// Callers that wait for their prewarm, by ticket.
     prewarms: BTreeMap<u64, oneshot::Sender<PrewarmResult>>,
-    tickets: u64,
+    /// What is counted for states that prewarms want, by state.
+    expectations: BTreeMap<SegmentKey, Expectation>,
     duplicates_seen: u64,
+    /// The next deadline for which a tick is under way.
+    alarm: Option<Instant>,
 }
 
 /// The cache actor.
@@ -121,23 +133,30 @@ impl<S: Segment> Actor for CacheActor<S> {
         // The timer ends with the actor.
         drop(myself.send_interval(shared.config.scheduler.tick, || CacheMessage::Tick));
         shared.clear_resident();
-        let prewarms = BTreeMap::new();
-        let mut cache = Cache { shared, core, prewarms, tickets: 0, duplicates_seen: 0 };
+        let (prewarms, expectations) = (BTreeMap::new(), BTreeMap::new());
+        let mut cache =
+            Cache { shared, core, prewarms, expectations, duplicates_seen: 0, alarm: None };
         cache.publish();
         Ok(cache)
     }
 
     async fn handle(
         &self,
-        _: ActorRef<CacheMessage<S>>,
+        myself: ActorRef<CacheMessage<S>>,
         message: CacheMessage<S>,
         cache: &mut Cache<S>,
     ) -> Result<(), ActorProcessingErr> {
-        let effects = cache.take(message, tokio::time::Instant::now().into_std());
+        let now = tokio::time::Instant::now().into_std();
+        let moves_deadlines =
+            matches!(message, CacheMessage::Tick | CacheMessage::Ask(CacheAsk::Prewarm { .. }));
+        let effects = cache.take(message, now);
         // Published before anybody is told, as in the scheduler.
         cache.publish();
         for effect in effects {
             cache.perform(effect);
+        }
+        if moves_deadlines {
+            cache.set_alarm(&myself, now);
         }
         Ok(())
     }
@@ -145,6 +164,7 @@ impl<S: Segment> Actor for CacheActor<S> {
 
 impl<S: Segment> Cache<S> {
     fn take(&mut self, message: CacheMessage<S>, now: Instant) -> Vec<CacheEffect> {
+        self.core.residency.set_now(now);
         match message {
             CacheMessage::Ask(ask) => return self.take_ask(ask, now),
             CacheMessage::Lease { key, path, may_overflow, from } => {
@@ -152,10 +172,14 @@ impl<S: Segment> Cache<S> {
                 // A scheduler that is gone takes this actor along.
                 let _ = from.cast(SchedulerMessage::Leased { key, reply });
             }
-            CacheMessage::Commit(computed) => self.core.residency.commit(computed),
+            CacheMessage::Commit(computed) => {
+                self.shared.rehearse(ActorKind::Cache);
+                self.core.residency.commit(computed);
+            }
             CacheMessage::Release { path, served } => self.core.residency.release(&path, served),
-            CacheMessage::WantStarted { key } => return self.core.want_started(key),
+            CacheMessage::WantStarted { key } => return self.core.want_started(key, now),
             CacheMessage::WantEnded { key, result } => {
+                self.expectations.remove(&key);
                 return self.core.want_ended(key, &result, now);
             }
             CacheMessage::Tick => return self.core.tick(now),
@@ -165,11 +189,20 @@ impl<S: Segment> Cache<S> {
 
     fn take_ask(&mut self, ask: CacheAsk, now: Instant) -> Vec<CacheEffect> {
         match ask {
-            CacheAsk::Prewarm { spec, reply, permit } => {
-                let effects = self.prewarm(spec, reply, now);
+            CacheAsk::Prewarm { ticket, spec, reply, permit, expectation } => {
+                self.prewarms.insert(ticket, reply);
+                let key = spec.prefix.state.key;
+                let effects = self.prewarm(ticket, spec, now);
+                if self.core.is_wanted(key) {
+                    self.expectations.entry(key).or_insert(expectation);
+                }
                 // The scheduler counts the want from now on.
                 drop(permit);
                 effects
+            }
+            CacheAsk::Leave { key, ticket } => {
+                self.prewarms.remove(&ticket);
+                self.core.leave(key, ticket)
             }
             CacheAsk::Unpin { tenant, pin, reply } => {
                 let (was_there, effects) = self.core.unpin(&tenant, pin);
@@ -189,18 +222,24 @@ impl<S: Segment> Cache<S> {
         }
     }
 
-    fn prewarm(
-        &mut self,
-        spec: PrewarmSpec,
-        reply: oneshot::Sender<PrewarmResult>,
-        now: Instant,
-    ) -> Vec<CacheEffect> {
-        self.tickets += 1;
-        self.prewarms.insert(self.tickets, reply);
-        let PrewarmSpec { tenant, prefix, lane, ttl, wait, deadline } = spec;
+    fn prewarm(&mut self, ticket: u64, spec: PrewarmSpec, now: Instant) -> Vec<CacheEffect> {
+        let PrewarmSpec { tenant, prefix, lane, ttl, wait, deadline, .. } = spec;
         let deadline = deadline.map(tokio::time::Instant::into_std);
-        let ticket = self.tickets;
-        self.core.prewarm(PrewarmAsk { ticket, tenant, prefix, lane, ttl, wait, deadline }, now)
+        let retry_after = self.shared.drain_time();
+        let ask = PrewarmAsk { ticket, tenant, prefix, lane, ttl, wait, deadline, retry_after };
+        self.core.prewarm(ask, now)
+    }
+
+    /// Has a tick come at the next deadline, so that what expires is told at once, and where its time
+    /// went.
+    fn set_alarm(&mut self, myself: &ActorRef<CacheMessage<S>>, now: Instant) {
+        let Some(next) = self.core.next_deadline() else { return };
+        if self.alarm.is_some_and(|alarm| alarm > now && alarm <= next) {
+            return;
+        }
+        self.alarm = Some(next);
+        // A tick too many does no harm.
+        drop(myself.send_after(next.saturating_duration_since(now), || CacheMessage::Tick));
     }
 
     fn perform(&mut self, effect: CacheEffect) {
@@ -208,9 +247,12 @@ impl<S: Segment> Cache<S> {
             CacheEffect::Want { prefix, tenant, lane, is_registration } => {
                 self.shared.scheduler(SchedulerAsk::Want { prefix, tenant, lane, is_registration });
             }
-            CacheEffect::Unwant { key } => self.shared.scheduler(SchedulerAsk::Unwant { key }),
+            CacheEffect::Unwant { key } => {
+                self.expectations.remove(&key);
+                self.shared.scheduler(SchedulerAsk::Unwant { key });
+            }
             CacheEffect::Answer { ticket, result } => {
-                observe::prewarmed(&result);
+                self.shared.meters.ledger.prewarmed(&result);
                 if let Some(reply) = self.prewarms.remove(&ticket) {
                     // The caller may have gone.
                     let _ = reply.send(result);
@@ -223,19 +265,22 @@ impl<S: Segment> Cache<S> {
     }
 
     fn publish(&mut self) {
+        let meters = &self.shared.meters.ledger;
         for change in self.core.residency.take_changes() {
             match change {
                 Change::Resident(key) => self.shared.set_resident(key, true),
                 Change::Dropped(key, reason) => {
                     self.shared.set_resident(key, false);
-                    observe::dropped(reason);
+                    meters.dropped(reason);
                 }
             }
         }
+        for age in self.core.residency.take_ages() {
+            meters.aged(&age);
+        }
         let view = self.core.view();
-        observe::duplicate_tokens(view.duplicate_tokens - self.duplicates_seen);
+        meters.duplicate_tokens(view.duplicate_tokens - self.duplicates_seen);
         self.duplicates_seen = view.duplicate_tokens;
-        observe::residency(&view);
         self.shared.residency.store(Arc::new(view));
     }
 }

@@ -40,6 +40,11 @@ pub struct SchedulerConfig {
     /// Most reads of one tenant that may wait or run. Default 768: a quarter of the queue is left to
     /// others. A tenant of whom nothing waits is never refused for it.
     pub tenant_reads_max: usize,
+    /// Tokens a second that a tenant may ask for on average, counted as they would be computed when it
+    /// is let in. 0, the default, is no limit.
+    pub tenant_rate: u64,
+    /// Tokens that a tenant may ask for at once after a pause, where there is a rate. Default 65,536.
+    pub tenant_burst: u64,
     /// Longest predicted wait of a decision in the urgent lane; a longer one is refused at once. What
     /// counts is the work ahead of it. Default 1 s.
     pub wait_urgent: Duration,
@@ -179,6 +184,8 @@ impl Default for SchedulerConfig {
             reads_max: 1_024,
             tokens_max: 262_144,
             tenant_reads_max: 768,
+            tenant_rate: 0,
+            tenant_burst: 65_536,
             wait_urgent: Duration::from_secs(1),
             wait_normal: Duration::from_secs(8),
             wait_batch: Duration::from_mins(1),
@@ -270,6 +277,7 @@ impl SchedulerConfig {
         faults.at_least_one(self.reads_max, "scheduler.reads_max");
         faults.at_least_one(usize::from(self.tokens_max > 0), "scheduler.tokens_max");
         faults.at_least_one(self.tenant_reads_max, "scheduler.tenant_reads_max");
+        faults.at_least_one(usize::from(self.tenant_burst > 0), "scheduler.tenant_burst");
         faults.at_least_one(self.look_ahead, "scheduler.look_ahead");
         self.order.check(&mut faults);
         faults.positive(self.tick, "scheduler.tick");

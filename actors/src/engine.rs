@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::restarts::ActorKind;
+
 /// Generation of the engine: raised at each restart; nothing of an older epoch is ever used.
 pub type Epoch = u64;
 
@@ -30,6 +32,11 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Starts `step`. `done` is finished exactly once, from any thread.
     fn submit(&self, step: Step<Self::Segment>, done: Completion<Self::Segment>);
+
+    /// Told by an actor before it acts: by the scheduler before each step that it hands over, by the
+    /// cache before each chunk that it takes in, by the registration actor before each response that
+    /// it is told of. It is for engines that pretend: what panics here is that actor.
+    fn rehearse(&self, _: ActorKind) {}
 }
 
 /// Keys and values of one run of tokens at fixed absolute positions; immutable once made.
@@ -161,15 +168,31 @@ pub enum EngineError {
     /// The logits of this row were not finite.
     #[error("the logits are not finite")]
     NonFinite,
-    /// The forward pass failed (a panic included); the engine can go on.
+    /// The forward pass failed; the engine can go on.
     #[error("the forward pass failed: {0}")]
     Forward(String),
+    /// The forward pass panicked; the engine can go on.
+    #[error("the forward pass panicked: {0}")]
+    Panic(String),
     /// There was not enough memory for the step; a smaller one may succeed.
     #[error("out of memory: {0}")]
     OutOfMemory(String),
     /// The engine is gone for good.
     #[error("the engine is dead: {0}")]
     Dead(String),
+}
+
+impl EngineError {
+    /// Its kind in a word, for the log.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NonFinite => "non_finite",
+            Self::Forward(_) => "error",
+            Self::Panic(_) => "panic",
+            Self::OutOfMemory(_) => "out_of_memory",
+            Self::Dead(_) => "dead",
+        }
+    }
 }
 
 /// The way back for a step's outcome; finishing consumes it, so it happens once.

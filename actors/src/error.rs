@@ -93,21 +93,24 @@ pub enum RejectReason {
         wait: Duration,
         /// The lane's limit.
         limit: Duration,
-        /// The next lower lane, if it would be let in there.
+        /// The next lower lane, if it would be let in there as it is.
         downgrade: Option<Lane>,
         /// When to come back.
         retry_after: Duration,
     },
     /// It could not be answered within the time that its caller gave it.
     #[error(
-        "an answer would take {} ms, the request allows {} ms more",
-        .wait.as_millis(), .left.as_millis()
+        "an answer would take {} ms, the request allows {} ms more{}",
+        .wait.as_millis(), .left.as_millis(),
+        .downgrade.map(|lane| format!("; with its time limit, the {lane} lane would take it")).unwrap_or_default()
     )]
     PastDeadline {
         /// The predicted wait, its own tokens included.
         wait: Duration,
         /// What is left until the deadline.
         left: Duration,
+        /// The next lower lane, if it would be let in there with that lane's own time limit.
+        downgrade: Option<Lane>,
         /// When to come back.
         retry_after: Duration,
     },
@@ -118,6 +121,31 @@ pub enum RejectReason {
         reads_waiting: usize,
         /// The limit.
         reads_max: usize,
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// Its tenant has asked for more tokens than it may on average.
+    #[error("{tokens} tokens are asked for, {rate} a second are allowed to this key on average")]
+    TenantRate {
+        /// What it would compute.
+        tokens: u64,
+        /// Tokens a second.
+        rate: u64,
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// Too many states wait to be read for prewarms and registrations.
+    #[error(
+        "{waiting} states {}wait to be prewarmed, at most {waiting_max} may",
+        if *.of_tenant { "of this key " } else { "" }
+    )]
+    PrewarmsFull {
+        /// Waiting now.
+        waiting: usize,
+        /// The limit.
+        waiting_max: usize,
+        /// Whether it is the limit of one tenant.
+        of_tenant: bool,
         /// When to come back.
         retry_after: Duration,
     },
@@ -160,6 +188,8 @@ impl RejectReason {
             | Self::WaitTooLong { retry_after, .. }
             | Self::PastDeadline { retry_after, .. }
             | Self::TenantFull { retry_after, .. }
+            | Self::TenantRate { retry_after, .. }
+            | Self::PrewarmsFull { retry_after, .. }
             | Self::Displaced { retry_after } => Some(*retry_after),
             Self::TooLong { .. } | Self::Oversize { .. } | Self::Draining | Self::EngineDead(_) => {
                 None
@@ -167,13 +197,34 @@ impl RejectReason {
         }
     }
 
+    /// A lower lane that would take it, where there is one.
+    pub fn downgrade(&self) -> Option<Lane> {
+        match self {
+            Self::WaitTooLong { downgrade, .. } | Self::PastDeadline { downgrade, .. } => {
+                *downgrade
+            }
+            Self::QueueFull { .. }
+            | Self::TokensFull { .. }
+            | Self::TenantFull { .. }
+            | Self::TenantRate { .. }
+            | Self::PrewarmsFull { .. }
+            | Self::Displaced { .. }
+            | Self::TooLong { .. }
+            | Self::Oversize { .. }
+            | Self::Draining
+            | Self::EngineDead(_) => None,
+        }
+    }
+
     /// Its name in metrics and logs.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Self::QueueFull { .. } => "queue_full",
+            Self::QueueFull { .. } | Self::PrewarmsFull { of_tenant: false, .. } => "queue_full",
             Self::TokensFull { .. } => "tokens",
             Self::WaitTooLong { .. } | Self::PastDeadline { .. } => "wait",
-            Self::TenantFull { .. } => "tenant",
+            Self::TenantFull { .. }
+            | Self::TenantRate { .. }
+            | Self::PrewarmsFull { of_tenant: true, .. } => "tenant",
             Self::Displaced { .. } => "displaced",
             Self::TooLong { .. } => "too_long",
             Self::Oversize { .. } => "oversize",

@@ -9,13 +9,15 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::cache::CacheAsk;
+use crate::config::Config;
+use crate::engine::Caps;
 use crate::error::ReadError;
 use crate::links::Shared;
 use crate::observe;
 use crate::plan::DecisionId;
 use crate::plan::admit::Admitted;
 use crate::prewarm::{PinHandle, PrewarmOutcome, PrewarmSpec};
-use crate::read::{Lane, Prefix, ReadOutcome, ReadSpec, TenantId};
+use crate::read::{Lane, Prefix, ReadOutcome, ReadSpec, SegmentKey, TenantId};
 use crate::registration::RegistrationMessage;
 use crate::request::{RequestActor, RequestArguments, RequestMessage};
 use crate::scheduler::SchedulerAsk;
@@ -61,7 +63,8 @@ impl Handle {
     /// [`ReadError::Rejected`] when a limit is exceeded, a prompt is too long, the server stops or
     /// the engine is dead; [`ReadError::Unavailable`] while actors are started again.
     pub fn open(&self, meta: DecisionMeta) -> Result<DecisionHandle, ReadError> {
-        let entry = self.shared.enter_decision(&meta).inspect_err(observe::refused)?;
+        let entry = self.shared.enter_decision(&meta);
+        let entry = entry.inspect_err(|error| self.shared.meters.refusals.refused(error))?;
         let decision = entry.guard.decision;
         let prefix = meta.prefix.clone();
         let missing = self.shared.missing(&meta.prefix);
@@ -76,14 +79,41 @@ impl Handle {
 
     /// Makes a state resident and pins it for its time to live.
     ///
+    /// Dropping the future of one that waits gives it up: its state is computed on only if a read, a
+    /// registration or another prewarm needs it. One with `wait` false goes on by itself.
+    ///
     /// # Errors
     /// As [`open`](Self::open); with `wait` also those of the computation, and
     /// [`ReadError::Expired`] at the deadline.
     pub async fn prewarm(&self, spec: PrewarmSpec) -> Result<PrewarmOutcome, ReadError> {
-        let permit = self.shared.enter_prewarm(&spec).inspect_err(observe::refused)?;
+        let meters = &self.shared.meters;
+        let entered = self.shared.enter_prewarm(&spec).inspect_err(|error| {
+            meters.refusals.refused(error);
+            meters.ledger.prewarmed(&Err(error.clone()));
+        });
+        let (permit, expectation) = entered?;
+        let (tenant, tokens) = (spec.tenant.clone(), permit.tokens());
+        let (ticket, key) = (self.shared.new_number(), spec.prefix.state.key);
         let (reply, outcome) = oneshot::channel();
-        self.shared.cache(CacheAsk::Prewarm { spec, reply, permit });
-        outcome.await.unwrap_or(Err(ReadError::Unavailable))
+        self.shared.cache(CacheAsk::Prewarm { ticket, spec, reply, permit, expectation });
+        let mut guard = PrewarmGuard { shared: &self.shared, key, ticket, ended: false };
+        let outcome = outcome.await.unwrap_or_else(|_| {
+            let lost = Err(ReadError::Unavailable);
+            meters.ledger.prewarmed(&lost);
+            lost
+        });
+        guard.ended = true;
+        if let Err(error @ ReadError::Rejected(_)) = &outcome {
+            // What the cache refuses counts as what admission refuses.
+            meters.refusals.refused(error);
+            self.shared.tenants.refund(&tenant, tokens);
+        }
+        outcome
+    }
+
+    /// Whether all of a prefix is resident now.
+    pub fn is_resident(&self, prefix: &Prefix) -> bool {
+        self.shared.missing(prefix) == 0
     }
 
     /// Gives up the pin that a prewarm of `tenant` left, or a prewarm that is still to be computed
@@ -103,22 +133,59 @@ impl Handle {
         self.shared.snapshot()
     }
 
-    /// Refuses new work, lets what was admitted end within the drain timeout, fails the rest with
-    /// [`ReadError::Draining`], then stops the actors.
+    /// The same, shown in the gauges too; call it before metrics are rendered.
+    pub fn show_gauges(&self) -> Snapshot {
+        let snapshot = self.snapshot();
+        observe::show(&snapshot, &self.shared.config);
+        snapshot
+    }
+
+    /// The settings with which the actors were started.
+    pub fn config(&self) -> &Config {
+        &self.shared.config
+    }
+
+    /// What the engine can do.
+    pub fn caps(&self) -> &Caps {
+        &self.shared.caps
+    }
+
+    /// Why the engine is gone for good, if it is: nothing will be answered any more.
+    pub fn death(&self) -> Option<String> {
+        self.shared.death().borrow().clone()
+    }
+
+    /// Waits until the engine is gone for good; why.
+    pub async fn died(&self) -> String {
+        let mut death = self.shared.death();
+        // The sender lives as long as this handle.
+        let known = death.wait_for(Option::is_some).await;
+        known.ok().and_then(|known| known.clone()).unwrap_or_default()
+    }
+
+    /// Refuses new work, lets what was admitted end within the drain timeout, prewarms that somebody
+    /// waits for included, fails the rest with [`ReadError::Draining`], then stops the actors.
     pub async fn drain(&self) -> DrainReport {
         self.shared.draining.store(true, Ordering::SeqCst);
         self.shared.registration(RegistrationMessage::Drain);
         self.shared.cache(CacheAsk::Drain);
+        // What was admitted before is with the scheduler then, and what is given up no longer.
+        self.flush_cache().await;
         let (reply, report) = oneshot::channel();
         self.shared.scheduler(SchedulerAsk::Drain { reply });
         let report = report.await.unwrap_or_default();
         // The leases that the scheduler gave back are on their way to the cache.
-        let (reply, flushed) = oneshot::channel();
-        self.shared.cache(CacheAsk::Flush { reply });
-        // A cache that is gone has nothing to give back.
-        let _ = flushed.await;
+        self.flush_cache().await;
         self.supervisor.stop(Some("drained".to_owned()));
         report
+    }
+
+    /// Waits until the cache has done what it was asked before.
+    async fn flush_cache(&self) {
+        let (reply, flushed) = oneshot::channel();
+        self.shared.cache(CacheAsk::Flush { reply });
+        // A cache that is gone has nothing left to do.
+        let _ = flushed.await;
     }
 
     /// The last steps that ended, oldest first; at most 256.
@@ -133,6 +200,23 @@ impl fmt::Debug for Handle {
             .debug_struct("Handle")
             .field("load", &self.shared.load.load())
             .finish_non_exhaustive()
+    }
+}
+
+/// Gives a prewarm up when the future that waits for it is dropped.
+struct PrewarmGuard<'a> {
+    shared: &'a Shared,
+    key: SegmentKey,
+    ticket: u64,
+    ended: bool,
+}
+
+impl Drop for PrewarmGuard<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            let (key, ticket) = (self.key, self.ticket);
+            self.shared.cache(CacheAsk::Leave { key, ticket });
+        }
     }
 }
 

@@ -15,8 +15,10 @@ mod cache;
 pub mod config;
 pub mod engine;
 pub mod error;
+mod expected;
 mod handle;
 mod links;
+mod log;
 pub mod observe;
 pub mod plan;
 mod prefix;
@@ -24,9 +26,11 @@ mod prewarm;
 pub mod read;
 mod registration;
 mod request;
+mod restarts;
 mod scheduler;
 pub mod snapshot;
 mod supervise;
+mod tenants;
 
 pub use config::{
     CacheConfig, Config, ConfigProblem, OrderConfig, Ranking, Register, RegistrationConfig,
@@ -41,9 +45,10 @@ pub use handle::{DecisionHandle, DecisionMeta, Handle};
 pub use plan::{DecisionId, ReadId};
 pub use prefix::{Prefix, SegmentSpec};
 pub use prewarm::{PinHandle, PrewarmOutcome, PrewarmSpec, Tier};
-pub use read::{Lane, ReadOutcome, ReadSpec, ReadTiming, SegmentKey, TenantId};
+pub use read::{Lane, ReadOutcome, ReadSpec, ReadTiming, SegmentKey, TENANT_BUCKETS, TenantId};
+pub use restarts::{ActorKind, Restarts};
 pub use snapshot::{
     ChunkLogEntry, DrainReport, EngineState, LoadView, RegistrationCounters, ResidencyView,
-    Snapshot, StepLogEntry, Totals,
+    Snapshot, StateCounts, StepFailure, StepKind, StepLogEntry, Then, Totals,
 };
 pub use supervise::{StartError, start};

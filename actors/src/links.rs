@@ -4,34 +4,35 @@
 //! and cache again; a message to an actor that is gone is dropped, and with it its reply port, which
 //! its asker sees at once.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+mod life;
+
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use dashmap::DashMap;
 use ractor::{ActorRef, DerivedActorRef};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::cache::CacheAsk;
 use crate::config::Config;
 use crate::engine::Caps;
 use crate::error::{ReadError, RejectReason};
+use crate::expected::{Expectation, Expected};
 use crate::handle::DecisionMeta;
+use crate::observe::Meters;
 use crate::plan::DecisionId;
-use crate::plan::admit::{Admitted, Backlog, Newcomer, admit};
+use crate::plan::admit::{Admitted, Backlog, Newcomer, admit, drain_time};
 use crate::plan::path::length;
 use crate::prewarm::PrewarmSpec;
-use crate::read::{Prefix, SegmentKey, SegmentSpec, TenantId};
+use crate::read::{Lane, Prefix, SegmentKey, SegmentSpec, TenantId};
 use crate::registration::RegistrationMessage;
+use crate::restarts::{ActorKind, RestartCounts};
 use crate::scheduler::SchedulerAsk;
-use crate::snapshot::{
-    EngineState, LoadView, RegistrationCounters, ResidencyView, Snapshot, StepLogEntry,
-};
-
-/// When a prewarm that found the queue full is told to come back.
-const RETRY_PREWARM_AFTER: Duration = Duration::from_secs(1);
+use crate::snapshot::{LoadView, RegistrationCounters, ResidencyView, Snapshot, StepLogEntry};
+use crate::tenants::{Found, TenantUse, Tenants};
 
 /// Steps that the step log remembers.
 pub(crate) const STEP_LOG_MAX: usize = 256;
@@ -44,6 +45,9 @@ pub(crate) struct Links {
     pub(crate) registration: ActorRef<RegistrationMessage>,
 }
 
+/// What [`Engine::rehearse`](crate::Engine::rehearse) does.
+pub(crate) type Rehearsal = Box<dyn Fn(ActorKind) + Send + Sync>;
+
 /// What actors and handles share.
 pub(crate) struct Shared {
     pub(crate) config: Config,
@@ -52,16 +56,19 @@ pub(crate) struct Shared {
     pub(crate) residency: ArcSwap<ResidencyView>,
     pub(crate) registration: ArcSwap<RegistrationCounters>,
     pub(crate) draining: AtomicBool,
+    pub(crate) meters: Meters,
+    pub(crate) restarts: RestartCounts,
+    /// Why the engine is gone for good, once it is.
+    death: watch::Sender<Option<String>>,
+    rehearsal: Rehearsal,
     /// `None` before the first start and while actors are started again.
     links: ArcSwapOption<Links>,
-    next_decision: AtomicU64,
+    next_number: AtomicU64,
     /// Let in, but not seen by the scheduler yet, by lane.
     entering_reads: [AtomicUsize; 4],
     entering_tokens: [AtomicU64; 4],
-    /// Reads of each tenant that wait or run; point look-ups, never held across an await.
-    tenants: DashMap<TenantId, usize>,
-    /// How many open decisions stand on each state; point look-ups only, hence a plain lock.
-    states_open: Mutex<BTreeMap<SegmentKey, usize>>,
+    pub(crate) tenants: Arc<Tenants>,
+    expected: Arc<Expected>,
     /// Blocks of heads and states that are resident; written by the cache actor.
     blocks_resident: RwLock<BTreeSet<SegmentKey>>,
     /// Written once a step; a plain lock, since it is held for a push.
@@ -69,8 +76,9 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config, caps: Caps) -> Self {
+    pub(crate) fn new(config: Config, caps: Caps, rehearsal: Rehearsal) -> Self {
         let idle = LoadView::idle(0, Instant::now());
+        let tenants = Arc::new(Tenants::new(&config.scheduler));
         Self {
             config,
             caps,
@@ -78,12 +86,16 @@ impl Shared {
             residency: ArcSwap::default(),
             registration: ArcSwap::default(),
             draining: AtomicBool::new(false),
+            meters: Meters::new(),
+            restarts: RestartCounts::default(),
+            death: watch::Sender::new(None),
+            rehearsal,
             links: ArcSwapOption::empty(),
-            next_decision: AtomicU64::new(0),
+            next_number: AtomicU64::new(0),
             entering_reads: Default::default(),
             entering_tokens: Default::default(),
-            tenants: DashMap::new(),
-            states_open: Mutex::default(),
+            tenants,
+            expected: Arc::default(),
             blocks_resident: RwLock::default(),
             step_log: Mutex::default(),
         }
@@ -125,20 +137,6 @@ impl Shared {
         }
     }
 
-    /// Why no new work is taken now, if so.
-    pub(crate) fn closed(&self) -> Result<(), ReadError> {
-        if self.draining.load(Ordering::SeqCst) {
-            return Err(ReadError::Rejected(RejectReason::Draining));
-        }
-        match &self.load.load().engine {
-            EngineState::Ready | EngineState::Busy => Ok(()),
-            EngineState::Restarting => Err(ReadError::Unavailable),
-            EngineState::Dead(why) => {
-                Err(ReadError::Rejected(RejectReason::EngineDead(why.clone())))
-            }
-        }
-    }
-
     /// Refuses a prompt that does not fit the context, and a prefix that could never be held.
     pub(crate) fn fits(&self, prefix: &Prefix, suffix_tokens: u32) -> Result<(), ReadError> {
         let tokens = prefix.tokens().saturating_add(suffix_tokens);
@@ -164,7 +162,7 @@ impl Shared {
     fn enter(
         self: &Arc<Self>,
         newcomer: Newcomer,
-        tenant_reads: usize,
+        of_tenant: Found,
     ) -> Result<(Permit, Admitted), RejectReason> {
         let lane = newcomer.lane as usize;
         let mut entering = self.entering();
@@ -180,7 +178,8 @@ impl Shared {
         let backlog = Backlog {
             reads: std::array::from_fn(|lane| sum(backlog.reads[lane], lane)),
             tokens: std::array::from_fn(|lane| backlog.tokens[lane] + entering.tokens[lane]),
-            tenant_reads,
+            tenant_reads: of_tenant.reads,
+            bucket: of_tenant.bucket,
             ..backlog
         };
         let admitted = admit(backlog, newcomer, &self.config.scheduler)?;
@@ -188,7 +187,7 @@ impl Shared {
     }
 
     /// What was let in and has not arrived yet.
-    fn entering(&self) -> Backlog {
+    pub(crate) fn entering(&self) -> Backlog {
         Backlog {
             reads: std::array::from_fn(|lane| self.entering_reads[lane].load(Ordering::SeqCst)),
             tokens: std::array::from_fn(|lane| self.entering_tokens[lane].load(Ordering::SeqCst)),
@@ -203,42 +202,67 @@ impl Shared {
     ) -> Result<Entry, ReadError> {
         self.closed()?;
         self.fits(&meta.prefix, meta.suffix_tokens_max)?;
-        let use_of_state = StateUse::new(self, meta.prefix.state.key);
-        let prefix_tokens = if use_of_state.first { self.missing(&meta.prefix) } else { 0 };
+        let (expectation, prefix_tokens) = self.expect(&meta.prefix);
         let tokens = meta.first_tokens.saturating_add(prefix_tokens);
         let reads = meta.first_reads.max(1);
-        let use_of_tenant = TenantUse::new(self, meta.tenant.clone(), reads);
-        let deadline = meta.deadline.filter(|_| meta.deadline_is_asked);
-        let time_left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let now = Instant::now();
+        let (use_of_tenant, of_tenant) =
+            self.tenants.enter(meta.tenant.clone(), (reads, tokens), now);
+        let time_left = time_left(meta.deadline, meta.deadline_is_asked);
         let newcomer = Newcomer { lane: meta.lane, reads, tokens, time_left };
-        let entered = self.enter(newcomer, use_of_tenant.before);
-        let (permit, admitted) = entered.map_err(ReadError::Rejected)?;
-        let guard = DecisionGuard { decision: self.number(), use_of_tenant, use_of_state };
+        let (permit, admitted) = match self.enter(newcomer, of_tenant) {
+            Ok(entered) => entered,
+            Err(reason) => {
+                use_of_tenant.give_back();
+                return Err(ReadError::Rejected(reason));
+            }
+        };
+        let decision = DecisionId(self.new_number());
+        let shared = Arc::clone(self);
+        let guard = DecisionGuard { decision, use_of_tenant, shared, _expectation: expectation };
         Ok(Entry { permit, guard, admitted })
     }
 
-    /// Admission of a prewarm.
-    pub(crate) fn enter_prewarm(self: &Arc<Self>, spec: &PrewarmSpec) -> Result<Permit, ReadError> {
+    /// Admission of a prewarm; the expectation is to be kept until its state is computed.
+    pub(crate) fn enter_prewarm(
+        self: &Arc<Self>,
+        spec: &PrewarmSpec,
+    ) -> Result<(Permit, Expectation), ReadError> {
         self.closed()?;
         self.fits(&spec.prefix, 1)?;
-        let (lane, tokens) = (spec.lane, self.missing(&spec.prefix));
-        let newcomer = Newcomer { lane, reads: 1, tokens, time_left: None };
-        let tenant_reads = self.tenants.get(&spec.tenant).map_or(0, |reads| *reads);
+        let (expectation, tokens) = self.expect(&spec.prefix);
+        let time_left = time_left(spec.deadline, spec.deadline_is_asked);
+        let newcomer = Newcomer { lane: spec.lane, reads: 1, tokens, time_left };
+        let (use_of_tenant, of_tenant) =
+            self.tenants.enter(spec.tenant.clone(), (1, tokens), Instant::now());
         // What makes room for a prewarm is nothing that was asked.
-        match self.enter(newcomer, tenant_reads).map_err(ReadError::Rejected)? {
-            (permit, Admitted::AsIs) => Ok(permit),
-            (_, Admitted::Displacing) => Err(ReadError::Rejected(self.queue_full())),
-        }
+        let refused = match self.enter(newcomer, of_tenant) {
+            Ok((permit, Admitted::AsIs)) => return Ok((permit, expectation)),
+            Ok((_, Admitted::Displacing)) => self.queue_full(),
+            Err(reason) => reason,
+        };
+        use_of_tenant.give_back();
+        Err(ReadError::Rejected(refused))
     }
 
     fn queue_full(&self) -> RejectReason {
         let (reads_waiting, reads_max) =
             (self.load.load().waiting(), self.config.scheduler.reads_max);
-        RejectReason::QueueFull { reads_waiting, reads_max, retry_after: RETRY_PREWARM_AFTER }
+        RejectReason::QueueFull { reads_waiting, reads_max, retry_after: self.drain_time() }
     }
 
-    fn number(&self) -> DecisionId {
-        DecisionId(self.next_decision.fetch_add(1, Ordering::Relaxed))
+    /// The time after which all that waits now is done.
+    pub(crate) fn drain_time(&self) -> Duration {
+        drain_time(self.load.load().backlog(Instant::now()), Lane::Idle)
+    }
+
+    pub(crate) fn new_number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn expect(&self, prefix: &Prefix) -> (Expectation, u64) {
+        let resident = self.blocks_resident.read().unwrap_or_else(PoisonError::into_inner);
+        self.expected.expect(prefix, |key| resident.contains(&key))
     }
 
     /// Prefix tokens that are not resident.
@@ -263,10 +287,6 @@ impl Shared {
         self.blocks_resident.write().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    fn states_open(&self) -> MutexGuard<'_, BTreeMap<SegmentKey, usize>> {
-        self.states_open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn log_step(&self, entry: StepLogEntry) {
         let mut log = self.step_log.lock().unwrap_or_else(PoisonError::into_inner);
         if log.len() == STEP_LOG_MAX {
@@ -281,13 +301,13 @@ impl Shared {
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            load: LoadView::clone(&self.load.load()),
-            residency: **self.residency.load(),
-            registration: **self.registration.load(),
-            draining: self.draining.load(Ordering::SeqCst),
-        }
+        Snapshot::of(self)
     }
+}
+
+/// What is left until a deadline, if its caller has set it.
+fn time_left(deadline: Option<Instant>, is_asked: bool) -> Option<Duration> {
+    Some(deadline.filter(|_| is_asked)?.saturating_duration_since(Instant::now()))
 }
 
 /// What an admitted decision holds until its first reads are queued, and until it ends.
@@ -311,60 +331,10 @@ impl Drop for Permit {
     }
 }
 
-/// Counts an open decision on a state.
-struct StateUse {
-    shared: Arc<Shared>,
-    state: SegmentKey,
-    /// Whether no other decision on the state was open.
-    first: bool,
-}
-
-impl StateUse {
-    fn new(shared: &Arc<Shared>, state: SegmentKey) -> Self {
-        let mut open = shared.states_open();
-        let count = open.entry(state).or_insert(0);
-        *count += 1;
-        Self { shared: Arc::clone(shared), state, first: *count == 1 }
-    }
-}
-
-impl Drop for StateUse {
-    fn drop(&mut self) {
-        let mut open = self.shared.states_open();
-        if let Some(count) = open.get_mut(&self.state) {
-            *count -= 1;
-            if *count == 0 {
-                open.remove(&self.state);
-            }
-        }
-    }
-}
-
-/// Counts an open decision's reads for its tenant.
-struct TenantUse {
-    shared: Arc<Shared>,
-    tenant: TenantId,
-    reads: usize,
-    /// Reads of the tenant that were counted before.
-    before: usize,
-}
-
-impl TenantUse {
-    fn new(shared: &Arc<Shared>, tenant: TenantId, reads: usize) -> Self {
-        let mut count = shared.tenants.entry(tenant.clone()).or_insert(0);
-        let before = *count;
-        *count += reads;
-        drop(count);
-        Self { shared: Arc::clone(shared), tenant, reads, before }
-    }
-}
-
-impl Drop for TenantUse {
-    fn drop(&mut self) {
-        if let Some(mut count) = self.shared.tenants.get_mut(&self.tenant) {
-            *count -= self.reads;
-        }
-        self.shared.tenants.remove_if(&self.tenant, |_, count| *count == 0);
+impl Permit {
+    /// Tokens that it was let in with.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.newcomer.tokens
     }
 }
 
@@ -373,18 +343,19 @@ impl Drop for TenantUse {
 pub(crate) struct DecisionGuard {
     pub(crate) decision: DecisionId,
     use_of_tenant: TenantUse,
-    use_of_state: StateUse,
+    shared: Arc<Shared>,
+    _expectation: Expectation,
 }
 
 impl DecisionGuard {
     /// Whose decision it is.
     pub(crate) fn tenant(&self) -> &TenantId {
-        &self.use_of_tenant.tenant
+        self.use_of_tenant.tenant()
     }
 }
 
 impl Drop for DecisionGuard {
     fn drop(&mut self) {
-        self.use_of_state.shared.scheduler(SchedulerAsk::Close { decision: self.decision });
+        self.shared.scheduler(SchedulerAsk::Close { decision: self.decision });
     }
 }

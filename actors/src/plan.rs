@@ -8,6 +8,7 @@
 pub(crate) mod admit;
 pub(crate) mod boundary;
 pub(crate) mod cache;
+pub(crate) mod counts;
 mod displace;
 mod draft;
 mod ending;
@@ -21,13 +22,16 @@ mod leases;
 mod pace;
 pub(crate) mod path;
 mod queue;
+mod relief;
 pub(crate) mod residency;
+mod retry;
 mod running;
 pub(crate) mod scheduler;
 pub(crate) mod segments;
 mod settle;
 mod turns;
 mod view;
+mod wants;
 
 use std::fmt;
 

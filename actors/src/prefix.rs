@@ -144,6 +144,20 @@ impl SegmentSpec {
         let len = u32::try_from(self.tokens.len()).unwrap_or(u32::MAX);
         if len == 0 { 0 } else { len - self.blocks.held((self.key, len), is_held) }
     }
+
+    /// The keys of the pieces that these tokens are in.
+    pub(crate) fn pieces_missing(
+        &self,
+        is_held: impl Fn(SegmentKey) -> bool,
+    ) -> impl Iterator<Item = SegmentKey> {
+        let len = u32::try_from(self.tokens.len()).unwrap_or(u32::MAX);
+        let mut done = len - self.missing(is_held);
+        std::iter::from_fn(move || {
+            let (key, end) = (done < len).then(|| self.blocks.piece(done, (self.key, len)))?;
+            done = end;
+            Some(key)
+        })
+    }
 }
 
 /// The tokens before a read's suffix: head, then state; shared by all reads of a state.

@@ -24,6 +24,8 @@ pub struct PrewarmSpec {
     pub wait: bool,
     /// When to give up.
     pub deadline: Option<Instant>,
+    /// Whether the caller asked for that time limit; then it is not let in if it cannot be met.
+    pub deadline_is_asked: bool,
 }
 
 /// How a prewarm stands.
@@ -33,6 +35,11 @@ pub struct PrewarmOutcome {
     pub prompt_tokens: u32,
     /// Of these, how many were resident when it was asked for, whichever states had them.
     pub reused: u32,
+    /// Of these, how many were computed on its account. What several prewarms and reads wait for is
+    /// computed on account of whoever asked first; summed over all, this is what the engine ran.
+    pub computed: u32,
+    /// Time until work on it began; the rest of its time is that of the computation.
+    pub queue_wait: Duration,
     /// Whether all of them are resident now.
     pub stored: bool,
     /// Whether they are pinned; a full pin budget leaves a state stored but evictable.
@@ -54,14 +61,19 @@ impl PrewarmOutcome {
         Self { stored: true, pinned: until.is_some(), expires_at, ..self }
     }
 
+    /// It was computed, but there is no room in which it could stay.
+    pub(crate) fn not_kept(self) -> Self {
+        Self { tier: Tier::Off, ..self }
+    }
+
     /// It will be computed.
     pub(crate) fn pending(self) -> Self {
         Self { pending: true, tier: Tier::Pending, ..self }
     }
 }
 
-/// How well a state is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How well a state is kept, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
     /// Its keys and values are what computing it gives, bit for bit.
     Exact,
@@ -69,7 +81,8 @@ pub enum Tier {
     Pending,
     /// The engine keeps nothing.
     Unsupported,
-    /// There is no memory for it: [`kv_bytes`](crate::CacheConfig::kv_bytes) is 0.
+    /// It is not kept: [`kv_bytes`](crate::CacheConfig::kv_bytes) is 0 or less than it takes, or no
+    /// room had become free when it was computed.
     Off,
 }
 

@@ -11,10 +11,10 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use crate::cache::CacheAsk;
 use crate::config::Register;
 use crate::links::{DecisionGuard, Shared};
-use crate::observe;
 use crate::plan::boundary::{Boundary, BoundaryEffect};
 use crate::plan::cache::Word;
 use crate::read::{Prefix, SegmentKey};
+use crate::restarts::ActorKind;
 
 /// What the registration actor is told.
 pub(crate) enum RegistrationMessage {
@@ -24,6 +24,8 @@ pub(crate) enum RegistrationMessage {
     Word { key: SegmentKey, word: Word },
     /// Time has passed.
     Tick,
+    /// The cache was lost, and with it what it would have said.
+    CacheLost,
     /// Take no more.
     Drain,
 }
@@ -67,12 +69,14 @@ impl Actor for RegistrationActor {
                 if registrations.shared.config.registration.when == Register::Off {
                     return Ok(());
                 }
+                registrations.shared.rehearse(ActorKind::Registration);
                 let key = prefix.state.key;
                 registrations.held.insert(key, (prefix, guard));
                 registrations.core.responded(key, now)
             }
             RegistrationMessage::Word { key, word } => registrations.core.word(key, word),
             RegistrationMessage::Tick => registrations.core.tick(now),
+            RegistrationMessage::CacheLost => registrations.core.cache_lost(),
             RegistrationMessage::Drain => registrations.core.drain(),
         };
         registrations.publish();
@@ -100,6 +104,6 @@ impl Registrations {
     fn publish(&self) {
         let counters = self.core.counters();
         let before = self.shared.registration.swap(Arc::new(counters));
-        observe::registrations(&before, &counters);
+        self.shared.meters.ledger.registrations(&before, &counters);
     }
 }

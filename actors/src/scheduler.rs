@@ -14,12 +14,13 @@ use crate::cache::CacheMessage;
 use crate::engine::{Completion, Engine, EngineError, Epoch, Step, StepOutcome};
 use crate::handle::DecisionMeta;
 use crate::links::{Permit, Shared};
-use crate::observe;
+use crate::log;
 use crate::plan::residency::LeaseReply;
 use crate::plan::scheduler::{Opening, SchedulerCore, SchedulerEffect, SchedulerEvent};
 use crate::plan::{DecisionId, ReadId};
 use crate::read::{Lane, Prefix, ReadSpec, SegmentKey, TenantId};
 use crate::request::{ReadPort, ReadResult};
+use crate::restarts::ActorKind;
 use crate::snapshot::DrainReport;
 
 /// What handles, request actors and the cache ask of the scheduler.
@@ -211,8 +212,9 @@ impl<E: Engine> Scheduler<E> {
     fn decide(&mut self, event: SchedulerEvent<E::Segment>) -> Vec<SchedulerEffect<E::Segment>> {
         let began = Instant::now();
         let effects = self.core.on(event, now());
+        self.shared.meters.count(&self.core.take_counts());
         if effects.iter().any(|effect| matches!(effect, SchedulerEffect::Run(_))) {
-            observe::planned(began.elapsed());
+            self.shared.meters.steps.planned(began.elapsed());
         }
         effects
     }
@@ -240,7 +242,8 @@ impl<E: Engine> Scheduler<E> {
                 self.tell_cache(CacheMessage::WantEnded { key, result });
             }
             SchedulerEffect::Log(step) => {
-                observe::step_ended(&step);
+                self.shared.meters.steps.ended(&step);
+                log::step_failed(&step);
                 self.shared.log_step(step);
             }
             SchedulerEffect::Drained(report) => self.end_drain(report),
@@ -264,6 +267,7 @@ impl<E: Engine> Scheduler<E> {
     }
 
     fn run(&self, myself: &ActorRef<SchedulerMessage<E::Segment>>, step: Step<E::Segment>) {
+        self.engine.rehearse(ActorKind::Scheduler);
         let (id, epoch, scheduler) = (step.id, step.epoch, myself.clone());
         let done = Completion::new(move |result| {
             // A scheduler that was replaced has no use for the outcome.
@@ -273,7 +277,7 @@ impl<E: Engine> Scheduler<E> {
     }
 
     fn reply(&mut self, read: ReadId, lane: Lane, result: ReadResult) {
-        observe::read_ended(lane, &result);
+        self.shared.meters.reads.ended(lane, &result);
         let Some(port) = self.ports.get_mut(&read.decision) else { return };
         if port.send(read.index, result) {
             self.ports.remove(&read.decision);
@@ -297,9 +301,7 @@ impl<E: Engine> Scheduler<E> {
     }
 
     fn publish(&self) {
-        let view = self.core.view();
-        observe::load(&view);
-        self.shared.load.store(Arc::new(view));
+        self.shared.publish(self.core.view());
     }
 }
 

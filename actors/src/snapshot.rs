@@ -1,14 +1,19 @@
 //! What the actors publish about themselves, so that admission, health and tests read it without
 //! sending a message.
 
+mod steps;
+
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::engine::Epoch;
-use crate::plan::ReadId;
-use crate::plan::admit::Backlog;
-use crate::read::{Lane, SegmentKey};
+use crate::links::Shared;
+use crate::plan::admit::{Backlog, wait};
+use crate::read::Lane;
+use crate::restarts::Restarts;
+pub use steps::{ChunkLogEntry, StepFailure, StepKind, StepLogEntry, Then};
 
 /// Everything the actors publish, at one moment.
 #[derive(Debug, Clone)]
@@ -21,6 +26,61 @@ pub struct Snapshot {
     pub registration: RegistrationCounters,
     /// Whether new decisions are refused because the server stops.
     pub draining: bool,
+    /// For how long the oldest read that waits has waited, by the lane in which it stands; zero where
+    /// none waits.
+    pub oldest_wait: [Duration; 4],
+    /// The wait that a newcomer is predicted, by lane; zero while the speed is unknown.
+    pub predicted_wait: [Duration; 4],
+    /// Reads that were let in and that the scheduler has not seen yet, by lane.
+    pub entering_reads: [usize; 4],
+    /// Reads of the tenant of whom most wait or run.
+    pub tenant_reads: usize,
+    /// Tenants with something open, or with a bucket that is not full again.
+    pub tenants: usize,
+    /// Actors that were lost and started again.
+    pub restarts: Restarts,
+    /// Decisions and prewarms that were refused since the process started, by reason.
+    pub refusals: Vec<(&'static str, u64)>,
+}
+
+impl Snapshot {
+    /// What is published now.
+    pub(crate) fn of(shared: &Shared) -> Self {
+        let load = LoadView::clone(&shared.load.load());
+        let (now, entering) = (Instant::now(), shared.entering());
+        let backlog = load.backlog(now);
+        let tokens = std::array::from_fn(|lane| backlog.tokens[lane] + entering.tokens[lane]);
+        let ahead = Backlog { tokens, ..backlog };
+        let waited = |since: Option<Instant>| {
+            since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+        };
+        Self {
+            oldest_wait: load.oldest.map(waited),
+            predicted_wait: Lane::ALL.map(|lane| wait(ahead, lane)),
+            entering_reads: entering.reads,
+            tenant_reads: shared.tenants.most_reads(),
+            tenants: shared.tenants.count(now),
+            restarts: shared.restarts.read(),
+            refusals: shared.meters.refusals.by_reason(),
+            residency: **shared.residency.load(),
+            registration: **shared.registration.load(),
+            draining: shared.draining.load(Ordering::SeqCst),
+            load,
+        }
+    }
+}
+
+/// States that open decisions or wants need, by how far they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StateCounts {
+    /// Complete.
+    pub resident: usize,
+    /// Being computed in the running step.
+    pub prefilling: usize,
+    /// Computed in part, and not in the running step.
+    pub paused: usize,
+    /// Nothing of them is leased, or what is leased has yet to be computed from its beginning.
+    pub wanted: usize,
 }
 
 /// State of the engine as the scheduler sees it.
@@ -46,6 +106,9 @@ pub struct LoadView {
     pub epoch: Epoch,
     /// When a step last began or ended, or when the scheduler started.
     pub last_progress: Instant,
+    /// Since when reads have waited, or a step has run, while no step began or ended; `None` where
+    /// there is neither.
+    pub stuck_since: Option<Instant>,
     /// Reads that wait, by lane in the order of [`Lane::ALL`].
     pub reads_waiting: [usize; 4],
     /// Of these, reads of decisions none of whose reads has run: more urgent work may take their
@@ -56,6 +119,12 @@ pub struct LoadView {
     /// Unique tokens that wait, by lane: each state once, in the best lane of those that wait for it,
     /// resident tokens not at all.
     pub tokens_waiting: [u64; 4],
+    /// When the oldest read that waits was admitted, by the lane in which it stands.
+    pub oldest: [Option<Instant>; 4],
+    /// States by how far they are; at most half a second old, but where none is left.
+    pub states: StateCounts,
+    /// Chunks of the running step.
+    pub step_chunks: usize,
     /// Tokens of the running step; it began at `last_progress`.
     pub step_tokens: u32,
     /// Which part of the engine's time each lane had of late.
@@ -111,15 +180,19 @@ impl Totals {
 
 impl LoadView {
     /// Nothing waits, nothing was run yet.
-    pub(crate) fn idle(epoch: Epoch, now: Instant) -> Self {
+    pub fn idle(epoch: Epoch, now: Instant) -> Self {
         Self {
             engine: EngineState::Ready,
             epoch,
             last_progress: now,
+            stuck_since: None,
             reads_waiting: [0; 4],
             reads_displaceable: [0; 4],
             reads_in_flight: 0,
             tokens_waiting: [0; 4],
+            oldest: [None; 4],
+            states: StateCounts::default(),
+            step_chunks: 0,
             step_tokens: 0,
             shares: [0.0; 4],
             gap_tokens: 0,
@@ -147,6 +220,7 @@ impl LoadView {
             shares: self.shares,
             tokens_per_second: self.tokens_per_second,
             tenant_reads: 0,
+            bucket: None,
         }
     }
 
@@ -179,6 +253,9 @@ pub struct ResidencyView {
     pub pinned: u64,
     /// Of `used`, what urgent or normal reads used again; evicted last.
     pub protected: u64,
+    /// Of `used` and `overflow`, what is there of leased states that are not complete; what several
+    /// of them share counts for each.
+    pub partial: u64,
     /// Held or promised beyond the budget by the overflow allowance.
     pub overflow: u64,
     /// Blocks of at most 64 tokens that are held.
@@ -226,38 +303,6 @@ impl RegistrationCounters {
                 + self.dropped
                 + self.failed
     }
-}
-
-/// One step that ended, as kept in the step log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StepLogEntry {
-    /// Number of the step.
-    pub step: u64,
-    /// Epoch under which it ran.
-    pub epoch: Epoch,
-    /// The reads of each row, in row order; several where equal reads shared a row.
-    pub rows: Vec<Vec<ReadId>>,
-    /// The chunks, in order.
-    pub chunks: Vec<ChunkLogEntry>,
-    /// Tokens of the step.
-    pub tokens: u32,
-    /// From its start to its end, as the scheduler saw it.
-    pub elapsed: Duration,
-    /// Whether it gave an outcome.
-    pub succeeded: bool,
-}
-
-/// One chunk of a logged step.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChunkLogEntry {
-    /// The segment it belongs to.
-    pub key: SegmentKey,
-    /// First token, counted from the segment's start.
-    pub from: u32,
-    /// How many tokens.
-    pub tokens: u32,
-    /// Lane in which it was taken: the best of those waiting for it.
-    pub lane: Lane,
 }
 
 /// How a drain went.

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use thiserror::Error;
@@ -15,9 +16,14 @@ use crate::config::{Config, ConfigProblem};
 use crate::engine::{Engine, Epoch};
 use crate::handle::Handle;
 use crate::links::{Links, Shared};
+use crate::log;
 use crate::registration::{RegistrationActor, RegistrationMessage};
+use crate::restarts::ActorKind;
 use crate::scheduler::{SchedulerActor, SchedulerArguments};
-use crate::snapshot::{EngineState, LoadView};
+use crate::snapshot::{EngineState, LoadView, ResidencyView};
+
+/// Longest time for an actor that is replaced to end; it never waits for anything.
+const END_MAX: Duration = Duration::from_secs(1);
 
 /// Why the actors could not be started.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -38,6 +44,7 @@ pub(crate) struct Supervisor<E> {
     shared: Arc<Shared>,
     engine: Arc<E>,
     epoch: Epoch,
+    /// Cache and scheduler.
     pair: [ActorCell; 2],
     registration: ActorRef<RegistrationMessage>,
     restarts: VecDeque<Instant>,
@@ -84,16 +91,31 @@ impl<E: Engine> Actor for SupervisorActor<E> {
 impl<E: Engine> Supervisor<E> {
     /// Replaces what was lost; a member of a pair that was replaced already is nobody's loss.
     async fn lost(&mut self, myself: &ActorRef<SupervisorMessage>, who: ActorId, why: &str) {
-        let in_pair = self.pair.iter().any(|cell| cell.get_id() == who);
-        if !in_pair && self.registration.get_id() != who {
+        let Some(actor) = self.kind_of(who) else { return };
+        if self.shared.is_dead() {
             return;
         }
-        tracing::error!(why, in_pair, "an actor ended");
         if self.is_given_up() {
-            self.give_up(why);
-        } else if let Err(error) = self.restart(myself, in_pair).await {
-            self.give_up(&error.to_string());
+            let times = self.restarts.len();
+            let actor = actor.as_str();
+            self.give_up(&format!("actors were lost {times} times, the last time {actor}: {why}"));
+        } else if let Err(error) = self.restart(myself, actor).await {
+            self.give_up(&format!("the actors do not start again: {error}"));
+        } else {
+            self.shared.restarts.raise(actor);
+            self.shared.meters.restarted(actor);
+            log::restarted(actor, why, self.epoch);
         }
+    }
+
+    fn kind_of(&self, who: ActorId) -> Option<ActorKind> {
+        let [cache, scheduler] = &self.pair;
+        let watched = [
+            (cache.get_id(), ActorKind::Cache),
+            (scheduler.get_id(), ActorKind::Scheduler),
+            (self.registration.get_id(), ActorKind::Registration),
+        ];
+        watched.into_iter().find(|(id, _)| *id == who).map(|(_, actor)| actor)
     }
 
     /// Whether there were too many restarts within the window.
@@ -108,18 +130,23 @@ impl<E: Engine> Supervisor<E> {
     async fn restart(
         &mut self,
         myself: &ActorRef<SupervisorMessage>,
-        in_pair: bool,
+        actor: ActorKind,
     ) -> Result<(), ActorProcessingErr> {
-        if !in_pair {
+        if actor == ActorKind::Registration {
             self.registration = start_registration(&self.shared, myself).await?;
             self.shared.set_registration(&self.registration);
             return Ok(());
         }
         self.shared.set_links(None);
-        self.set_engine_state(EngineState::Restarting);
+        let last = self.shared.load.load_full();
+        self.publish(EngineState::Restarting);
         for cell in &self.pair {
-            cell.kill();
+            // One that does not end in time is of an older epoch: nothing that it says counts.
+            let _ = cell.kill_and_wait(Some(END_MAX)).await;
         }
+        self.shared.meters.pair_lost(&last);
+        // If it is gone too, the next event tells.
+        let _ = self.registration.cast(RegistrationMessage::CacheLost);
         self.epoch += 1;
         let at = (self.epoch, myself);
         self.pair = start_pair(&self.shared, &self.engine, &self.registration, at).await?;
@@ -131,12 +158,19 @@ impl<E: Engine> Supervisor<E> {
         for cell in &self.pair {
             cell.kill();
         }
-        self.set_engine_state(EngineState::Dead(format!("the actors failed too often: {why}")));
+        // If it is gone too, nothing waits there.
+        let _ = self.registration.cast(RegistrationMessage::CacheLost);
+        self.publish(EngineState::Dead(why.to_owned()));
     }
 
-    fn set_engine_state(&self, engine: EngineState) {
-        let view = LoadView::clone(&self.shared.load.load());
-        self.shared.load.store(Arc::new(LoadView { engine, ..view }));
+    /// Makes known that neither scheduler nor cache is there; what waited has ended, what was held is
+    /// free.
+    fn publish(&self, engine: EngineState) {
+        let budget = self.shared.residency.load().budget;
+        let empty = ResidencyView { budget, ..ResidencyView::default() };
+        self.shared.residency.store(Arc::new(empty));
+        let idle = LoadView::idle(self.epoch, Instant::now());
+        self.shared.publish(LoadView { engine, ..idle });
     }
 }
 
@@ -183,7 +217,14 @@ async fn start_pair<E: Engine>(
 /// Faults of `config`, or an actor that does not start.
 pub async fn start<E: Engine>(engine: Arc<E>, config: Config) -> Result<Handle, StartError> {
     config.validate().map_err(StartError::Config)?;
-    let shared = Arc::new(Shared::new(config, engine.caps()));
+    // Weak, so that the engine's memory is free once the actors have ended.
+    let rehearsed = Arc::downgrade(&engine);
+    let rehearsal = move |actor| {
+        if let Some(engine) = rehearsed.upgrade() {
+            engine.rehearse(actor);
+        }
+    };
+    let shared = Arc::new(Shared::new(config, engine.caps(), Box::new(rehearsal)));
     let actor = SupervisorActor(std::marker::PhantomData);
     let (supervisor, _) = Actor::spawn(None, actor, (Arc::clone(&shared), engine))
         .await

@@ -10,9 +10,10 @@ use super::listed::Listed;
 use crate::config::keys::ApiKey;
 use crate::config::quantity::{parse_bytes, parse_duration};
 use crate::config::{
-    BoundaryRegistration, Config, ContextLimit, DeviceChoice, DialectChoice, EngineKind, FakeFault,
-    Faults, KvBytes, LayoutChoice, PrecisionChoice, Readout, SamplesDefault,
+    BoundaryRegistration, Config, ContextLimit, DeviceChoice, DialectChoice, EngineKind,
+    FakeFaults, Faults, KvBytes, LayoutChoice, PrecisionChoice, Readout, SamplesDefault,
 };
+use crate::dialect::problem::FullStatus;
 use crate::models::ModelRef;
 use crate::models::catalogue::DEFAULT_MODEL;
 
@@ -82,6 +83,15 @@ struct HttpArgs {
     /// Longest time to finish admitted work after a signal to stop [default: 30s]
     #[arg(long, env = "DOCKET_DRAIN_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
     drain_timeout: Option<Duration>,
+
+    /// Status of what is refused because too much waits: 429, or 503 for clients and proxies that
+    /// expect that [default: 429]
+    #[arg(long, env = "DOCKET_QUEUE_FULL_STATUS", value_name = "429|503")]
+    queue_full_status: Option<FullStatus>,
+
+    /// After what time without the end of a step, while reads wait, /health says not ready [default: 60s]
+    #[arg(long, env = "DOCKET_STALL_AFTER", value_name = "TIME", value_parser = parse_duration)]
+    stall_after: Option<Duration>,
 }
 
 #[derive(Debug, Default, Args)]
@@ -156,9 +166,10 @@ struct EngineArgs {
     #[arg(long, env = "DOCKET_FAKE_TOKEN_US", value_name = "US")]
     fake_token_us: Option<u64>,
 
-    /// What goes wrong in the fake engine, in which step: panic, error, nan, hang or oom
-    #[arg(long, env = "DOCKET_FAKE_FAULT", value_name = "KIND@STEP")]
-    fake_fault: Option<FakeFault>,
+    /// What goes wrong around the fake engine; KIND: panic, error, nan, oom, hang, or an actor;
+    /// PLACE: N, N+, N:M, row~TEXT, state~TEXT, over~TOKENS; more after commas; hang@2=90s
+    #[arg(long, env = "DOCKET_FAKE_FAULT", value_name = "KIND@PLACE")]
+    fake_fault: Option<FakeFaults>,
 }
 
 #[derive(Debug, Default, Args)]
@@ -187,6 +198,14 @@ struct SchedulerArgs {
     /// Reads of one tenant that may wait or run at most [default: 768]
     #[arg(long, env = "DOCKET_TENANT_READS_MAX", value_name = "COUNT")]
     tenant_reads_max: Option<u32>,
+
+    /// Tokens a second that one tenant may ask for on average; 0 is no limit [default: 0]
+    #[arg(long, env = "DOCKET_TENANT_RATE", value_name = "TOKENS")]
+    tenant_rate: Option<u64>,
+
+    /// Tokens that one tenant may ask for at once after a pause, where there is a rate [default: 65536]
+    #[arg(long, env = "DOCKET_TENANT_BURST", value_name = "TOKENS")]
+    tenant_burst: Option<u64>,
 
     /// Longest predicted wait in the urgent lane; what would wait longer is refused [default: 1s]
     #[arg(long, env = "DOCKET_WAIT_URGENT", value_name = "TIME", value_parser = parse_duration)]
@@ -269,6 +288,8 @@ impl HttpArgs {
         set(&mut http.body_limit_bytes, self.body_limit);
         set(&mut http.connections_max, self.connections_max);
         set(&mut http.drain_timeout, self.drain_timeout);
+        set(&mut http.queue_full_status, self.queue_full_status);
+        set(&mut http.stall_after, self.stall_after);
         for text in Listed::all(self.api_key) {
             match ApiKey::parse(&text) {
                 Ok(key) => http.api_keys.push(key),
@@ -316,7 +337,7 @@ impl EngineArgs {
         set(&mut engine.readout, self.readout);
         set(&mut engine.fake.step_ms, self.fake_step_ms);
         set(&mut engine.fake.token_us, self.fake_token_us);
-        set(&mut engine.fake.fault, self.fake_fault);
+        set(&mut engine.fake.faults, self.fake_fault);
     }
 }
 
@@ -329,6 +350,8 @@ impl SchedulerArgs {
         set(&mut scheduler.rows_max, self.rows_max);
         set(&mut scheduler.reads_max, self.reads_max);
         set(&mut scheduler.tenant_reads_max, self.tenant_reads_max);
+        set(&mut scheduler.tenant_rate, self.tenant_rate);
+        set(&mut scheduler.tenant_burst, self.tenant_burst);
         set(&mut scheduler.wait_urgent, self.wait_urgent);
         set(&mut scheduler.wait_normal, self.wait_normal);
         set(&mut scheduler.wait_batch, self.wait_batch);

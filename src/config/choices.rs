@@ -104,35 +104,6 @@ pub enum KvBytes {
     Exactly(u64),
 }
 
-/// What goes wrong in the `fake` engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FakeFault {
-    /// Nothing.
-    None,
-    /// This, in the step of this number, counted from 1.
-    At {
-        /// What.
-        kind: FaultKind,
-        /// When.
-        step: u64,
-    },
-}
-
-/// A fault of the `fake` engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FaultKind {
-    /// The engine panics.
-    Panic,
-    /// The step fails.
-    Error,
-    /// A row's logits are not finite.
-    Nan,
-    /// The step never ends.
-    Hang,
-    /// There is not enough memory for the step.
-    Oom,
-}
-
 impl FromStr for DeviceChoice {
     type Err = String;
 
@@ -183,21 +154,6 @@ impl FromStr for SamplesDefault {
     }
 }
 
-impl FromStr for FakeFault {
-    type Err = String;
-
-    /// `KIND@STEP`; without a step, the first.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (kind, step) = text.split_once('@').unwrap_or((text, "1"));
-        let kind = FaultKind::from_str(kind, false)
-            .map_err(|_| format!("{kind:?} is no fault; known are panic, error, nan, hang, oom"))?;
-        let step = step
-            .parse()
-            .map_err(|_| format!("{step:?} is no step; write it as in {}@3", kind.name()))?;
-        Ok(Self::At { kind, step })
-    }
-}
-
 impl EngineKind {
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -206,29 +162,6 @@ impl EngineKind {
             Self::Cpu => "cpu",
             Self::Reference => "reference",
             Self::Fake => "fake",
-        }
-    }
-}
-
-impl FakeFault {
-    /// In which step it happens, counted from 1; `None` when nothing goes wrong.
-    pub fn step(&self) -> Option<u64> {
-        match self {
-            Self::None => None,
-            Self::At { step, .. } => Some(*step),
-        }
-    }
-}
-
-impl FaultKind {
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Panic => "panic",
-            Self::Error => "error",
-            Self::Nan => "nan",
-            Self::Hang => "hang",
-            Self::Oom => "oom",
         }
     }
 }

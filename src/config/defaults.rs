@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::{
     BoundaryRegistration, DecisionConfig, DeviceChoice, DialectChoice, EngineConfig, EngineKind,
-    FakeConfig, FakeFault, HttpConfig, KvBytes, LayoutChoice, PrecisionChoice, Readout,
+    FakeConfig, FakeFaults, HttpConfig, KvBytes, LayoutChoice, PrecisionChoice, Readout,
     SamplesDefault, SchedulerConfig,
 };
+use crate::dialect::problem::FullStatus;
 
 impl Default for HttpConfig {
     fn default() -> Self {
@@ -16,6 +17,8 @@ impl Default for HttpConfig {
             body_limit_bytes: 32 << 20,
             connections_max: 1024,
             drain_timeout: Duration::from_secs(30),
+            queue_full_status: FullStatus::TooManyRequests,
+            stall_after: Duration::from_mins(1),
             api_keys: Vec::new(),
         }
     }
@@ -44,7 +47,7 @@ impl Default for EngineConfig {
             precision: PrecisionChoice::Auto,
             packed_bytes_max: 8 << 30,
             readout: Readout::Full,
-            fake: FakeConfig { step_ms: 2, token_us: 20, fault: FakeFault::None },
+            fake: FakeConfig { step_ms: 2, token_us: 20, faults: FakeFaults::default() },
         }
     }
 }
@@ -58,6 +61,8 @@ impl Default for SchedulerConfig {
             rows_max: 64,
             reads_max: 1024,
             tenant_reads_max: 768,
+            tenant_rate: 0,
+            tenant_burst: 65_536,
             wait_urgent: Duration::from_secs(1),
             wait_normal: Duration::from_secs(8),
             wait_batch: Duration::from_mins(1),

@@ -1,6 +1,7 @@
 //! One round of a decision's reads: rendered together, checked together, given back together.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use actors::{DecisionMeta, EngineError, ReadError, ReadOutcome, ReadSpec};
 
@@ -80,6 +81,7 @@ impl Round {
         room: Room,
         gone: &Gone,
     ) -> Result<(Vec<Asked>, Self), DecideError> {
+        let began = Instant::now();
         let (mut all, mut round, mut problems) = (Vec::new(), Self::default(), Vec::new());
         for begun in begun {
             let reads = begun.and_then(|asked| match asked.reads(prompter, room, gone) {
@@ -99,6 +101,9 @@ impl Round {
             if problems.len() == FAULTS_MAX {
                 break;
             }
+        }
+        if !round.specs.is_empty() {
+            telemetry::round_prompted(began.elapsed());
         }
         if problems.is_empty() { Ok((all, round)) } else { Err(DecideError::Invalid(problems)) }
     }

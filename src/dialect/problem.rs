@@ -3,6 +3,7 @@
 //! No other file knows a status code of a failure. The matches have no wildcard arm, so that a new
 //! kind of failure must be given its place here.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use actors::{EngineError, Lane, ReadError, RejectReason};
@@ -30,6 +31,47 @@ pub enum Fault {
     Request(#[from] RequestFault),
 }
 
+impl Fault {
+    /// Whether there is no room for the request now; that is no failure of the server.
+    pub fn is_for_lack_of_room(&self) -> bool {
+        let Self::Decide(DecideError::Read(ReadError::Rejected(reason))) = self else {
+            return false;
+        };
+        reason.retry_after().is_some()
+    }
+}
+
+/// With which status a request is refused for which there is no room now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FullStatus {
+    /// 429.
+    #[default]
+    TooManyRequests,
+    /// 503, as other servers of the field answer.
+    ServiceUnavailable,
+}
+
+impl FullStatus {
+    fn code(self) -> u16 {
+        match self {
+            Self::TooManyRequests => 429,
+            Self::ServiceUnavailable => 503,
+        }
+    }
+}
+
+impl FromStr for FullStatus {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "429" => Ok(Self::TooManyRequests),
+            "503" => Ok(Self::ServiceUnavailable),
+            _ => Err(format!("{text:?} is no status of a full queue; write 429 or 503")),
+        }
+    }
+}
+
 /// What is wrong with a request as HTTP.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RequestFault {
@@ -41,6 +83,12 @@ pub enum RequestFault {
     NotFound {
         /// As sent, cut.
         path: String,
+    },
+    /// The caller has no prewarm of this name.
+    #[error("no prewarm {handle}")]
+    NoPrewarm {
+        /// As sent, cut.
+        handle: String,
     },
     /// The route is there, but not for this method.
     #[error("{method} is not allowed on this route, see the Allow header")]
@@ -127,6 +175,12 @@ pub enum RequestFault {
         /// The limit.
         bytes_max: usize,
     },
+    /// Nothing will be answered any more.
+    #[error("the engine is dead: {reason}")]
+    EngineDead {
+        /// As `/health` says.
+        reason: String,
+    },
     /// The handler panicked; the log says where.
     #[error("internal error")]
     Panicked,
@@ -148,11 +202,13 @@ pub struct Refusal {
 }
 
 /// The `systemone` shape: `detail` is a list for a faulty body, else an object.
-pub(super) fn systemone(fault: &Fault) -> Refusal {
-    match fault {
+pub(super) fn systemone(fault: &Fault, full: FullStatus) -> Refusal {
+    let refusal = match fault {
         Fault::Decide(error) => of_decision(error),
         Fault::Request(fault) => of_request(fault),
-    }
+    };
+    let status = if fault.is_for_lack_of_room() { full.code() } else { refusal.status };
+    Refusal { status, ..refusal }
 }
 
 fn of_decision(error: &DecideError) -> Refusal {
@@ -186,11 +242,13 @@ fn of_rejection(reason: &RejectReason) -> Refusal {
     match reason {
         RejectReason::QueueFull { retry_after, .. }
         | RejectReason::TokensFull { retry_after, .. }
+        | RejectReason::WaitTooLong { retry_after, .. }
         | RejectReason::PastDeadline { retry_after, .. }
         | RejectReason::TenantFull { retry_after, .. }
-        | RejectReason::Displaced { retry_after } => limited(reason, *retry_after),
-        RejectReason::WaitTooLong { retry_after, downgrade, .. } => {
-            Refusal { downgrade: *downgrade, ..limited(reason, *retry_after) }
+        | RejectReason::TenantRate { retry_after, .. }
+        | RejectReason::PrewarmsFull { retry_after, .. }
+        | RejectReason::Displaced { retry_after } => {
+            Refusal { downgrade: reason.downgrade(), ..limited(reason, *retry_after) }
         }
         RejectReason::TooLong { .. } | RejectReason::Oversize { .. } => {
             let path = vec!["state".into()];
@@ -205,7 +263,9 @@ fn of_rejection(reason: &RejectReason) -> Refusal {
 fn of_engine(error: &EngineError) -> Refusal {
     match error {
         EngineError::NonFinite => internal(500, "non_finite", "the logits are not finite"),
-        EngineError::Forward(_) => internal(500, "engine_failed", "the forward pass failed"),
+        EngineError::Forward(_) | EngineError::Panic(_) => {
+            internal(500, "engine_failed", "the forward pass failed")
+        }
         EngineError::OutOfMemory(_) => {
             again(internal(503, "out_of_memory", "the engine is out of memory"))
         }
@@ -217,7 +277,9 @@ fn of_request(fault: &RequestFault) -> Refusal {
     let message = fault.to_string();
     match fault {
         RequestFault::Unauthorized => detail(401, "authentication_error", "unauthorized", &message),
-        RequestFault::NotFound { .. } | RequestFault::UnknownDialect { in_path: true, .. } => {
+        RequestFault::NotFound { .. }
+        | RequestFault::NoPrewarm { .. }
+        | RequestFault::UnknownDialect { in_path: true, .. } => {
             detail(404, "not_found", "not_found", &message)
         }
         RequestFault::MethodNotAllowed { .. } => usage(405, "method_not_allowed", &message),
@@ -236,6 +298,7 @@ fn of_request(fault: &RequestFault) -> Refusal {
         RequestFault::BodyTimeout { .. } => detail(408, "timeout", "body_timeout", &message),
         RequestFault::BodyBroken => usage(400, "body_broken", &message),
         RequestFault::BodiesFull { .. } => again(internal(503, "bodies_full", &message)),
+        RequestFault::EngineDead { .. } => internal(503, "engine_dead", &message),
         RequestFault::Panicked => internal(500, "panicked", &message),
     }
 }
@@ -284,103 +347,4 @@ fn loc_step(step: &Step) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shape(fault: impl Into<Fault>) -> (u16, Value, Option<Duration>) {
-        let refusal = systemone(&fault.into());
-        (refusal.status, serde_json::from_str(&refusal.body).unwrap(), refusal.retry_after)
-    }
-
-    #[test]
-    fn a_full_queue_is_429_with_its_own_retry_after() {
-        let retry_after = Duration::from_millis(1_500);
-        let reason = RejectReason::QueueFull { reads_waiting: 7, reads_max: 4, retry_after };
-        let (status, body, after) = shape(DecideError::from(ReadError::Rejected(reason)));
-        assert_eq!((status, after), (429, Some(retry_after)));
-        assert_eq!(body["detail"]["error_type"], "rate_limit_error");
-        assert_eq!(body["detail"]["message"], "7 reads wait, at most 4 may");
-    }
-
-    #[test]
-    fn case_51_a_prompt_too_long_is_422_with_both_lengths() {
-        let reason = RejectReason::TooLong { tokens: 40_112, tokens_max: 32_768 };
-        let (status, body, _) = shape(DecideError::from(ReadError::Rejected(reason)));
-        assert_eq!(status, 422);
-        assert_eq!(
-            body["detail"],
-            json!([{
-                "loc": ["body", "state"],
-                "msg": "the prompt is 40112 tokens, at most 32768 fit",
-                "type": "too_long",
-            }])
-        );
-    }
-
-    #[test]
-    fn a_model_that_nothing_can_be_read_from_is_422_unsupported_capability() {
-        let fault = DecideError::NoReadStrategy("bert is not causal".to_owned());
-        let refusal = systemone(&Fault::from(fault.clone()));
-        assert_eq!(refusal.reason, "unsupported_capability");
-        let (status, body, retry_after) = shape(fault);
-        assert_eq!((status, retry_after), (422, None));
-        assert_eq!(body["detail"][0]["type"], "unsupported_capability");
-        assert_eq!(body["detail"][0]["loc"], json!(["body"]));
-        let message = body["detail"][0]["msg"].as_str().unwrap();
-        assert!(message.contains("bert is not causal"), "{message}");
-    }
-
-    #[test]
-    fn the_reason_is_too_long_where_nothing_else_is_wrong() {
-        let problem = |code| Problem { path: vec!["x".into()], code, message: "x".to_owned() };
-        let reason = |codes: &[&'static str]| {
-            let problems = codes.iter().map(|code| problem(code)).collect();
-            systemone(&DecideError::Invalid(problems).into()).reason
-        };
-        assert_eq!(reason(&["too_long"]), "too_long");
-        assert_eq!(reason(&["too_long", "too_long"]), "too_long");
-        assert_eq!(reason(&["too_long", "missing"]), "invalid");
-        assert_eq!(reason(&["missing"]), "invalid");
-    }
-
-    #[test]
-    fn engine_messages_stay_in_the_log() {
-        for error in [
-            EngineError::Forward("/secret/path".to_owned()),
-            EngineError::Dead("/secret/path".to_owned()),
-            EngineError::OutOfMemory("/secret/path".to_owned()),
-        ] {
-            let (status, body, _) = shape(DecideError::from(ReadError::Engine(error)));
-            assert!(status >= 500);
-            assert_eq!(body["detail"]["error_type"], "internal_error");
-            assert!(!body.to_string().contains("secret"));
-        }
-    }
-
-    #[test]
-    fn statuses_are_those_of_the_contract() {
-        let broken = DecideError::Internal { detail: "x".to_owned() };
-        let expired = ReadError::Expired { waited: Duration::from_mins(1), spent: None };
-        for (fault, status, error_type) in [
-            (Fault::from(RequestFault::Unauthorized), 401, "authentication_error"),
-            (RequestFault::NotFound { path: "/x".to_owned() }.into(), 404, "not_found"),
-            (DecideError::Unsupported("images".to_owned()).into(), 400, "api_usage_error"),
-            (RequestFault::BodyTooLarge { bytes_max: 1 }.into(), 413, "api_usage_error"),
-            (DecideError::from(expired).into(), 504, "timeout"),
-            (broken.into(), 500, "internal_error"),
-            (DecideError::from(ReadError::Draining).into(), 503, "internal_error"),
-        ] {
-            let (found, body, _) = shape(fault);
-            assert_eq!((found, &body["detail"]["error_type"]), (status, &json!(error_type)));
-        }
-    }
-
-    #[test]
-    fn a_loc_does_not_grow_with_the_request() {
-        let path = vec![Step::Key("k".repeat(10_000)), 3.into()];
-        let problem = Problem { path, code: "missing", message: "x".to_owned() };
-        let (_, body, _) = shape(DecideError::Invalid(vec![problem]));
-        assert!(body.to_string().len() < 300);
-        assert_eq!(body["detail"][0]["loc"][2], 3);
-    }
-}
+mod tests;

@@ -4,16 +4,21 @@
 //! answers may be arbitrary but must depend on every token of the prompt, so that a mixed-up row is a
 //! wrong answer. It is reached by `--engine fake` only and never by default.
 
+pub mod fault;
+
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actors::{
-    Caps, Completion, Engine, EngineError, PathPart, Row, RowOutcome, Segment, Step, StepOutcome,
+    ActorKind, Caps, Completion, Engine, EngineError, PathPart, Row, RowOutcome, Segment, Step,
+    StepOutcome,
 };
 use sha2::{Digest, Sha256};
 
 use super::thread::EngineThread;
+use fault::{Fault, FaultKind};
 
 /// Longest prompt that the fake engine says it can hold where it is not told.
 pub const CONTEXT_TOKENS: u32 = 32_768;
@@ -23,9 +28,11 @@ const KV_BYTES_PER_TOKEN: u64 = 64;
 const SPREAD: f64 = 2.0;
 /// Logit that stands for the whole rest of the vocabulary.
 const REST: f64 = -1.0;
+/// What an injected fault says of itself.
+const INJECTED: &str = "injected by --fake-fault";
 
-/// What a step costs and which one goes wrong.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// What a step costs and what goes wrong.
+#[derive(Debug, Clone, PartialEq)]
 pub struct FakeOptions {
     /// Longest prompt.
     pub context_tokens: u32,
@@ -33,39 +40,15 @@ pub struct FakeOptions {
     pub step: Duration,
     /// Time of each computed token.
     pub token: Duration,
-    /// A fault to inject.
-    pub fault: Option<Fault>,
+    /// What goes wrong.
+    pub faults: Vec<Fault>,
 }
 
 impl Default for FakeOptions {
     fn default() -> Self {
         let free = Duration::ZERO;
-        Self { context_tokens: CONTEXT_TOKENS, step: free, token: free, fault: None }
+        Self { context_tokens: CONTEXT_TOKENS, step: free, token: free, faults: Vec::new() }
     }
-}
-
-/// A fault, and the number of the step (from 1) at which it happens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault {
-    /// What happens.
-    pub kind: FaultKind,
-    /// At which step.
-    pub at: u64,
-}
-
-/// What can go wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FaultKind {
-    /// The forward pass panics.
-    Panic,
-    /// The forward pass returns an error.
-    Error,
-    /// The first row's logits are not finite.
-    Nan,
-    /// The step takes a minute.
-    Hang,
-    /// There is not enough memory.
-    OutOfMemory,
 }
 
 /// The tokens themselves, which is all that the fake engine needs of a prefix.
@@ -116,34 +99,44 @@ impl FakeModel {
     /// Runs one step: waits as long as the cost model says, then answers.
     ///
     /// # Errors
-    /// The injected fault, when its step has come.
+    /// The injected fault, where one hits the step.
     pub fn run(
         &mut self,
         step: &Step<FakeSegment>,
     ) -> Result<StepOutcome<FakeSegment>, EngineError> {
         self.steps += 1;
-        let fault = self.options.fault.filter(|fault| fault.at == self.steps).map(|f| f.kind);
-        let mut cost = self.options.step + self.options.token * step.tokens();
-        match fault {
-            Some(FaultKind::Hang) => cost += Duration::from_mins(1),
-            #[expect(clippy::panic, reason = "the injected fault is a panic")]
-            Some(FaultKind::Panic) => panic!("injected by --fake-fault"),
-            Some(FaultKind::Error) => {
-                return Err(EngineError::Forward("injected by --fake-fault".to_owned()));
+        let hits = |fault: &&Fault| fault.hits_step(self.steps, step);
+        let faults: Vec<&Fault> = self.options.faults.iter().filter(hits).collect();
+        let mut elapsed = self.options.step + self.options.token * step.tokens();
+        for fault in &faults {
+            if let FaultKind::Hang(time) = fault.kind {
+                elapsed += time;
             }
-            Some(FaultKind::OutOfMemory) => {
-                return Err(EngineError::OutOfMemory("injected by --fake-fault".to_owned()));
-            }
-            Some(FaultKind::Nan) | None => {}
         }
-        wait(cost);
+        wait(elapsed);
+        for fault in &faults {
+            fail(fault.kind)?;
+        }
         let chunks: Vec<FakeSegment> =
             step.chunks.iter().map(|c| FakeSegment { tokens: Arc::clone(&c.tokens) }).collect();
         let mut rows: Vec<_> = step.rows.iter().map(|row| Ok(answer(row, &chunks))).collect();
-        if let (Some(FaultKind::Nan), Some(first)) = (fault, rows.first_mut()) {
-            *first = Err(EngineError::NonFinite);
+        for fault in faults.iter().filter(|fault| fault.kind == FaultKind::Nan) {
+            for index in fault.rows_hit(step) {
+                rows[index] = Err(EngineError::NonFinite);
+            }
         }
-        Ok(StepOutcome { chunks, rows, elapsed: cost })
+        Ok(StepOutcome { chunks, rows, elapsed })
+    }
+}
+
+/// Does what a fault does to a whole step.
+fn fail(kind: FaultKind) -> Result<(), EngineError> {
+    match kind {
+        #[expect(clippy::panic, reason = "the injected fault is a panic")]
+        FaultKind::Panic => panic!("{INJECTED}"),
+        FaultKind::Error => Err(EngineError::Forward(INJECTED.to_owned())),
+        FaultKind::OutOfMemory => Err(EngineError::OutOfMemory(INJECTED.to_owned())),
+        FaultKind::Nan | FaultKind::Hang(_) | FaultKind::Actor(_) => Ok(()),
     }
 }
 
@@ -152,6 +145,9 @@ impl FakeModel {
 pub struct FakeEngine {
     caps: Caps,
     thread: EngineThread<FakeSegment>,
+    faults: Vec<Fault>,
+    /// How often each actor was about to act.
+    acts: [AtomicU64; 3],
 }
 
 impl FakeEngine {
@@ -160,9 +156,10 @@ impl FakeEngine {
     /// # Errors
     /// When the system gives no thread.
     pub fn start(options: FakeOptions) -> std::io::Result<Self> {
+        let (caps, faults) = (FakeModel::caps(options.context_tokens), options.faults.clone());
         let mut model = FakeModel::new(options);
         let thread = EngineThread::spawn(move |step| model.run(step))?;
-        Ok(Self { caps: FakeModel::caps(options.context_tokens), thread })
+        Ok(Self { caps, thread, faults, acts: Default::default() })
     }
 }
 
@@ -175,6 +172,12 @@ impl Engine for FakeEngine {
 
     fn submit(&self, step: Step<FakeSegment>, done: Completion<FakeSegment>) {
         self.thread.submit(step, done);
+    }
+
+    fn rehearse(&self, actor: ActorKind) {
+        let act = self.acts[actor as usize].fetch_add(1, Ordering::Relaxed) + 1;
+        let is_hit = self.faults.iter().any(|fault| fault.hits_actor(actor, act));
+        assert!(!is_hit, "{INJECTED}");
     }
 }
 
@@ -224,6 +227,7 @@ fn logit(prompt: &[u8], label: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::fault::Place;
     use super::*;
 
     fn row(path: &[&[u32]], suffix: &[u32]) -> Row<FakeSegment> {
@@ -242,13 +246,51 @@ mod tests {
         assert_ne!(whole, answer(&row(&[&[1, 2, 3]], &[5]), &[]));
     }
 
+    fn step(suffixes: &[&str]) -> Step<FakeSegment> {
+        let tokens = |text: &str| text.bytes().map(u32::from).collect::<Vec<_>>();
+        let rows = suffixes.iter().map(|suffix| row(&[], &tokens(suffix))).collect();
+        Step { id: 1, epoch: 0, chunks: Vec::new(), rows }
+    }
+
+    fn model(fault: Fault) -> FakeModel {
+        FakeModel::new(FakeOptions { faults: vec![fault], ..FakeOptions::default() })
+    }
+
     #[test]
     fn a_fault_happens_at_its_step_only() {
-        let fault = Some(Fault { kind: FaultKind::Error, at: 2 });
-        let mut model = FakeModel::new(FakeOptions { fault, ..FakeOptions::default() });
-        let step = Step { id: 1, epoch: 0, chunks: Vec::new(), rows: vec![row(&[], &[1])] };
-        assert!(model.run(&step).is_ok());
-        assert!(matches!(model.run(&step), Err(EngineError::Forward(_))));
-        assert!(model.run(&step).is_ok());
+        let place = Place::Nth { first: 2, every: 0 };
+        let mut model = model(Fault { kind: FaultKind::Error, place });
+        let ends = [(); 4].map(|()| model.run(&step(&["a"])).is_ok());
+        assert_eq!(ends, [true, false, true, true]);
+    }
+
+    #[test]
+    fn a_row_that_is_not_finite_by_its_text_is_alone_in_it() {
+        let place = Place::Row("bad".to_owned());
+        let mut model = model(Fault { kind: FaultKind::Nan, place });
+        let outcome = model.run(&step(&["good", "a bad one", "ba d"])).unwrap();
+        let finite: Vec<bool> = outcome.rows.iter().map(Result::is_ok).collect();
+        assert_eq!(finite, [true, false, true]);
+    }
+
+    #[test]
+    fn a_row_by_its_text_spoils_every_step_that_it_is_in() {
+        let place = Place::Row("bad".to_owned());
+        let mut model = model(Fault { kind: FaultKind::OutOfMemory, place });
+        for (texts, is_ok) in [(["good", "fine"], true), (["good", "bad"], false)] {
+            assert_eq!(model.run(&step(&texts)).is_ok(), is_ok, "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn an_actor_is_hit_when_its_turn_has_come() {
+        let place = Place::Nth { first: 2, every: 0 };
+        let faults = vec![Fault { kind: FaultKind::Actor(ActorKind::Cache), place }];
+        let engine = FakeEngine::start(FakeOptions { faults, ..FakeOptions::default() }).unwrap();
+        engine.rehearse(ActorKind::Scheduler);
+        engine.rehearse(ActorKind::Scheduler);
+        engine.rehearse(ActorKind::Cache);
+        let second = std::panic::AssertUnwindSafe(|| engine.rehearse(ActorKind::Cache));
+        assert!(std::panic::catch_unwind(second).is_err());
     }
 }

@@ -53,7 +53,10 @@ fn serve<S>(
     for (step, done) in receiver {
         // What a step changes besides its outcome is scratch that the next one overwrites.
         let outcome = catch_unwind(AssertUnwindSafe(|| run(&step)));
-        let outcome = outcome.unwrap_or_else(|panic| Err(EngineError::Forward(message(&*panic))));
+        let outcome = outcome.unwrap_or_else(|panic| {
+            crate::telemetry::engine_panicked();
+            Err(EngineError::Panic(message(&*panic)))
+        });
         drop(step);
         if catch_unwind(AssertUnwindSafe(|| done.finish(outcome))).is_err() {
             tracing::error!("the receiver of a step's outcome panicked");
@@ -64,7 +67,7 @@ fn serve<S>(
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    format!("panic: {}", text.as_deref().unwrap_or("without a message"))
+    text.unwrap_or_else(|| "without a message".to_owned())
 }
 
 #[cfg(test)]
@@ -95,7 +98,7 @@ mod tests {
         });
         let thread = thread.unwrap();
         let failed = answer(&thread, 1).unwrap_err();
-        assert_eq!(failed, EngineError::Forward("panic: step one is cursed".to_owned()));
+        assert_eq!(failed, EngineError::Panic("step one is cursed".to_owned()));
         assert!(answer(&thread, 2).is_ok());
     }
 

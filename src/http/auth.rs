@@ -17,7 +17,7 @@ use crate::config::keys::{TENANT_BYTES_MAX, TENANT_DEFAULT};
 use super::headers::API_KEY;
 
 /// Most keys of one server: each request is compared with all of them.
-pub const KEYS_MAX: usize = 1_000;
+pub const KEYS_MAX: usize = 1_024;
 
 /// The keys of a server; without any, everybody is the tenant `default`.
 #[derive(Clone, Default)]
@@ -159,7 +159,8 @@ mod tests {
         assert_eq!(config(&["a b=k"]).unwrap_err(), ApiKeyError::Tenant("a b".to_owned()));
         let shared = config(&["a=hidden", "b=hidden"]).unwrap_err();
         assert!(!shared.to_string().contains("hidden"));
-        assert_eq!(config(&["k"; KEYS_MAX + 1]).unwrap_err(), ApiKeyError::TooMany(KEYS_MAX + 1));
+        let many = vec!["k"; KEYS_MAX + 1];
+        assert_eq!(config(&many).unwrap_err(), ApiKeyError::TooMany(KEYS_MAX + 1));
         assert!(!format!("{:?}", config(&["hidden"]).unwrap()).contains("hidden"));
     }
 }

@@ -128,6 +128,7 @@ impl App {
         }
         // The semaphore is never closed; were it, parsing would go on without its limit.
         let _permit = self.parsers.acquire().await;
+        let _busy = telemetry::parser();
         off_the_runtime(|| self.parse(encoding, bytes, &mut hold))
     }
 

@@ -13,6 +13,7 @@ use crate::dialect::problem::{Fault, RequestFault};
 use crate::dialect::{Decoded, Dialect, Undecoded};
 use crate::error::DecideError;
 use crate::service::Caller;
+use crate::telemetry;
 
 use super::guard::Sender;
 use super::headers::{self, Wishes};
@@ -45,11 +46,11 @@ where
     let (parts, body) = request.into_parts();
     let dialect = match app.dialect(path, &parts.headers) {
         Ok(dialect) => dialect,
-        Err(fault) => return respond::refuse(app.config.dialect, &fault),
+        Err(fault) => return app.refuse(app.config.dialect, &fault),
     };
     let mut ignored = Ignored::new();
     let answered = answer(app, dialect, &parts, body, &mut ignored).await;
-    let mut response = answered.unwrap_or_else(|fault| respond::refuse(dialect, &fault));
+    let mut response = answered.unwrap_or_else(|fault| app.refuse(dialect, &fault));
     headers::add_ignored(response.headers_mut(), &ignored);
     response
 }
@@ -98,6 +99,7 @@ async fn answer(
     let body = ServedBody::new(text, decided.served, sender.connection.clone());
     let mut response = respond::json(StatusCode::OK, Body::new(body));
     headers::add_cost(response.headers_mut(), &decided.cost, total);
+    telemetry::decision_other(headers::other(&decided.cost, total));
     Ok(response)
 }
 

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::dialect::problem::RequestFault;
 use crate::service::Arrival;
-use crate::telemetry;
+use crate::telemetry::{Ended, RouteMeters};
 
 use super::wire::Connection;
 use super::{App, PUBLIC_ROUTES, ROUTES, body, headers, respond};
@@ -28,6 +28,10 @@ const HEADERS_MAX: usize = 100;
 
 /// Longest `x-request-id` that is taken over, in characters.
 const REQUEST_ID_CHARS_MAX: usize = 128;
+
+/// Responses by route, in the order of [`ROUTES`]; the last of those that have none.
+static RESPONSES: LazyLock<Vec<RouteMeters>> =
+    LazyLock::new(|| (0..=ROUTES.len()).map(|index| RouteMeters::new(name_of(index))).collect());
 
 /// Who sent a request, and when; put into its extensions for the handlers.
 #[derive(Debug, Clone)]
@@ -50,22 +54,27 @@ pub(super) async fn guard(
     let route = route(&request);
     let id = request_id(request.headers());
     let tenant = app.config.auth.tenant(request.headers());
-    let is_let_in = tenant.is_some() || PUBLIC_ROUTES.contains(&route);
-    let mut response = if let Err(fault) = check_head(&request, is_let_in) {
+    let is_let_in = tenant.is_some() || PUBLIC_ROUTES.contains(&name_of(route));
+    let checked = check_head(&request, is_let_in).and_then(|()| check_life(&app, name_of(route)));
+    let mut response = if let Err(fault) = checked {
         let (parts, body) = request.into_parts();
         body::discard(&parts.headers, body).await;
-        respond::refuse(app.config.dialect, &fault.into())
+        app.refuse(app.config.dialect, &fault.into())
     } else {
         let sender = Sender { tenant, arrival, connection: connection.clone() };
         request.extensions_mut().insert(sender);
         // A handler's state is dropped whole when it panics, and the service's part of it is
         // cancelled like that of a client which went away.
         let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-        answered
-            .unwrap_or_else(|_| respond::refuse(app.config.dialect, &RequestFault::Panicked.into()))
+        answered.unwrap_or_else(|_| app.refuse(app.config.dialect, &RequestFault::Panicked.into()))
     };
     headers::insert(response.headers_mut(), headers::REQUEST_ID, &id);
-    telemetry::response(route, response.status().as_u16(), now().at.duration_since(arrival.at));
+    RESPONSES[route].ended(Ended {
+        status: response.status().as_u16(),
+        reason: response.extensions().get::<respond::Reason>().map(|reason| reason.0),
+        lane: headers::served_lane(response.headers()),
+        took: now().at.duration_since(arrival.at),
+    });
     if let Some(connection) = connection {
         connection.end_request();
     }
@@ -85,15 +94,28 @@ fn check_head(request: &Request, is_let_in: bool) -> Result<(), RequestFault> {
     if is_let_in { Ok(()) } else { Err(RequestFault::Unauthorized) }
 }
 
+/// Refuses everything once nothing will be answered any more; only `/health` says more than that.
+fn check_life(app: &App, route: &str) -> Result<(), RequestFault> {
+    match app.service.dead() {
+        Some(reason) if route != "/health" => Err(RequestFault::EngineDead { reason }),
+        Some(_) | None => Ok(()),
+    }
+}
+
 fn now() -> Arrival {
     Arrival { at: Instant::now().into_std() }
 }
 
-/// The pattern of the request's route, or `other`.
-fn route(request: &Request) -> &'static str {
+/// Which of [`ROUTES`] the request's route is; their number if it is none.
+fn route(request: &Request) -> usize {
     let matched = request.extensions().get::<MatchedPath>();
-    let known = ROUTES.iter().find(|route| matched.is_some_and(|path| path.as_str() == **route));
-    known.copied().unwrap_or("other")
+    let is_it = |route: &&str| matched.is_some_and(|path| path.as_str() == *route);
+    ROUTES.iter().position(is_it).unwrap_or(ROUTES.len())
+}
+
+/// The pattern of a route, or `other`.
+fn name_of(route: usize) -> &'static str {
+    ROUTES.get(route).copied().unwrap_or("other")
 }
 
 /// The client's `x-request-id` reduced to harmless characters, or one of our own.

@@ -17,6 +17,8 @@ pub(super) const REQUEST_ID: &str = "x-typesafe-request-id";
 pub(super) const REASON: &str = "x-docket-reason";
 /// The lane in which a refused request would be let in at once.
 pub(super) const DOWNGRADE: &str = "x-docket-downgrade";
+/// The lane in which a request was served.
+const LANE: &str = "x-docket-lane";
 const PRIORITY: &str = "x-docket-priority";
 /// The same from a Kubernetes inference gateway.
 const OBJECTIVE: &str = "x-gateway-inference-objective";
@@ -74,7 +76,9 @@ fn lane(value: &str) -> Result<Lane, RequestFault> {
 
 fn timeout(value: &str, limits: &RequestLimits) -> Result<Duration, RequestFault> {
     let limit_ms = limits.timeout_max.as_millis();
-    match value.parse::<u64>() {
+    // The parser would take a sign too.
+    let digits = value.bytes().all(|byte| byte.is_ascii_digit()).then_some(value);
+    match digits.unwrap_or_default().parse::<u64>() {
         Ok(wait_ms) if wait_ms >= 1 && u128::from(wait_ms) <= limit_ms => {
             Ok(Duration::from_millis(wait_ms))
         }
@@ -99,8 +103,7 @@ fn salt(value: &str) -> Result<String, RequestFault> {
 /// part of `x-docket-queue-ms` and has its own entry in `Server-Timing`.
 pub(super) fn add_cost(headers: &mut HeaderMap, cost: &Cost, total: Duration) {
     let queue = cost.queue_wait + cost.engine_wait;
-    let spent = queue + cost.state_wait + cost.engine_time;
-    let other = total.saturating_sub(spent);
+    let other = other(cost, total);
     for (name, time) in [
         ("x-docket-queue-ms", queue),
         ("x-docket-state-ms", cost.state_wait),
@@ -111,7 +114,7 @@ pub(super) fn add_cost(headers: &mut HeaderMap, cost: &Cost, total: Duration) {
     }
     insert(headers, "x-docket-computed-tokens", &cost.computed_tokens.to_string());
     insert(headers, "x-docket-cached-tokens", &cost.cached_tokens.to_string());
-    insert(headers, "x-docket-lane", cost.lane.as_str());
+    insert(headers, LANE, cost.lane.as_str());
     if cost.behind_registration {
         insert(headers, "x-docket-wait-behind", "registration");
     }
@@ -125,6 +128,17 @@ pub(super) fn add_cost(headers: &mut HeaderMap, cost: &Cost, total: Duration) {
     ];
     let entries = entries.map(|(name, time)| format!("{name};dur={}", ms(time)));
     insert(headers, "server-timing", &entries.join(", "));
+}
+
+/// The lane that [`add_cost`] has noted.
+pub(super) fn served_lane(headers: &HeaderMap) -> Option<Lane> {
+    headers.get(LANE)?.to_str().ok()?.parse().ok()
+}
+
+/// What of a decision's time is neither wait nor engine.
+pub(super) fn other(cost: &Cost, total: Duration) -> Duration {
+    let waits = cost.queue_wait + cost.state_wait + cost.engine_wait;
+    total.saturating_sub(waits + cost.engine_time)
 }
 
 fn ms(time: Duration) -> String {
@@ -273,6 +287,9 @@ mod tests {
             (PRIORITY, "é"),
             (TIMEOUT_MS, "0"),
             (TIMEOUT_MS, "1.5"),
+            (TIMEOUT_MS, "+5"),
+            (TIMEOUT_MS, "-5"),
+            (TIMEOUT_MS, ""),
             (TIMEOUT_MS, "600001"),
             (SALT, "x".repeat(SALT_BYTES_MAX + 1).as_str()),
         ] {

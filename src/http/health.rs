@@ -10,6 +10,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::json;
 
+use crate::service::EXIT_CODE_DEAD;
+
 use super::guard::Sender;
 use super::{App, respond};
 
@@ -23,6 +25,10 @@ pub(super) async fn health(
     let is_ready = is_alive && health.ready;
     let reason = health.dead.as_ref().or(health.reason.as_ref()).filter(|_| !is_ready);
     let mut body = json!({"ok": is_alive, "ready": is_ready, "reason": reason});
+    if !is_alive {
+        body["engine"] = json!("dead");
+        body["exit_code"] = json!(EXIT_CODE_DEAD);
+    }
     if sender.tenant.is_some() {
         body["details"] = health.details;
     }

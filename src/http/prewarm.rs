@@ -1,4 +1,4 @@
-//! `POST /v1/prewarm` and `/prewarm`: a state that is read before its questions come.
+//! `POST /v1/prewarm` and `/prewarm`: states that are read before their questions come.
 
 use std::sync::Arc;
 
@@ -35,11 +35,11 @@ pub(super) async fn unpin(
     in_dialect(&app, None, request, async |app: &App, _, parts: &Parts, body, _: &mut Ignored| {
         super::body::discard(&parts.headers, body).await;
         let caller = caller(sender(parts)?, None)?;
+        let name = respond::excerpt(&handle);
         if app.service.unpin(caller, handle).await? {
             return Ok(respond::json(StatusCode::OK, r#"{"ok":true}"#));
         }
-        let path = respond::excerpt(parts.uri.path());
-        Err(RequestFault::NotFound { path }.into())
+        Err(RequestFault::NoPrewarm { handle: name }.into())
     })
     .await
 }
@@ -60,7 +60,8 @@ async fn answer(
     request.timeout = request.timeout.or(wishes.timeout);
     let caller = caller(sender, wishes.salt)?;
     let prewarmed = app.service.prewarm(caller, request, sender.arrival).await?;
-    let mut response = respond::json(StatusCode::OK, dialect.prewarmed(&prewarmed));
+    let text = dialect.prewarmed(&prewarmed, app.config.queue_full_status);
+    let mut response = respond::json(StatusCode::OK, text);
     let total = Instant::now().into_std().duration_since(sender.arrival.at);
     headers::add_cost(response.headers_mut(), &prewarmed.cost, total);
     Ok(response)

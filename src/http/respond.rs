@@ -6,13 +6,17 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 
-use crate::dialect::problem::{Fault, RequestFault};
-use crate::dialect::{Dialect, ECHO_CHARS_MAX};
+use crate::dialect::ECHO_CHARS_MAX;
+use crate::dialect::problem::{Fault, Refusal, RequestFault};
 use crate::error::DecideError;
 
 use super::headers::{DOWNGRADE, REASON, insert};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// Why a response is a refusal; among its extensions, for the metrics.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reason(pub(super) &'static str);
 
 /// A JSON response of known length, so that head and body leave in one write.
 pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
@@ -23,14 +27,14 @@ pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
 }
 
 /// The response to a request that was not answered; what is our own fault goes to the log.
-pub(super) fn refuse(dialect: Dialect, fault: &Fault) -> Response {
-    let refusal = dialect.refusal(fault);
+pub(super) fn refuse(refusal: Refusal, fault: &Fault) -> Response {
     // The table gives valid statuses only.
     let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    if status.is_server_error() {
+    if status.is_server_error() && !fault.is_for_lack_of_room() {
         log(status, refusal.reason, fault);
     }
     let mut response = json(status, refusal.body);
+    response.extensions_mut().insert(Reason(refusal.reason));
     let headers = response.headers_mut();
     insert(headers, REASON, refusal.reason);
     if let Some(wait) = refusal.retry_after {

@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
-use crate::telemetry::OpenConnection;
+use crate::telemetry;
 
 use super::wire::{Connection, Wire};
 
@@ -90,7 +90,7 @@ pub async fn serve(
         let connection = connect(stream, router.clone(), &config);
         let watched = graceful.watch(connection);
         connections.spawn(async move {
-            let _open = OpenConnection::new();
+            let _open = telemetry::connection();
             if let Err(error) = watched.await {
                 // A client that went away, or sent something that is not HTTP.
                 tracing::debug!(%error, "connection ended");

@@ -20,7 +20,7 @@ pub(super) async fn models(
     request: Request,
 ) -> Response {
     if let Err(fault) = app.dialect(path.as_deref(), request.headers()) {
-        return respond::refuse(app.config.dialect, &fault);
+        return app.refuse(app.config.dialect, &fault);
     }
     let models = app.service.models();
     let entry = |model: &crate::service::ModelEntry| {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::dialect::QUESTIONS_MAX;
+use crate::dialect::{QUESTIONS_MAX, STATES_MAX};
 use crate::question::OPTIONS_MAX;
 
 /// Every JSON type but null.
@@ -29,8 +29,11 @@ pub(super) fn all() -> Value {
         "Probability": {"type": "number", "minimum": 0, "maximum": 1},
         "Reading": reading(),
         "Prewarmed": prewarmed(),
+        "Prefix": prefix(),
+        "Unread": unread(),
         "Models": models(),
-        "Health": health(),
+        "Health": super::health::health(),
+        "HealthDetails": super::health::details(),
         "Invalid": invalid(),
         "Failure": failure(),
     })
@@ -68,9 +71,16 @@ fn decision() -> Value {
 fn prewarm() -> Value {
     json!({
         "type": "object",
-        "required": ["state"],
+        "oneOf": [{"required": ["state"]}, {"required": ["states"]}],
         "properties": {
             "state": reference("State"),
+            "states": {
+                "description": "Several states, in the place of one",
+                "type": "array",
+                "minItems": 1,
+                "maxItems": STATES_MAX,
+                "items": reference("State"),
+            },
             "model": {"description": "Any name; the served model is used"},
             "priority": nullable(&reference("Lane")),
             "timeout_ms": {"type": ["integer", "null"], "minimum": 1},
@@ -218,20 +228,72 @@ fn prewarmed() -> Value {
             "model": {"type": "string"},
             "ok": {"type": "boolean"},
             "prompt_tokens": {"type": "integer", "minimum": 0},
-            "prefix": {
+            "prefix": reference("Prefix"),
+            "expires_at": expires_at(),
+            "handle": handle(),
+            "prefixes": {
+                "description": "Of several states, each in order",
+                "type": "array",
+                "minItems": 1,
+                "items": {"oneOf": [
+                    {
+                        "type": "object",
+                        "required": ["ok", "prompt_tokens", "prefix", "expires_at", "handle"],
+                        "properties": {
+                            "ok": {"type": "boolean"},
+                            "prompt_tokens": {"type": "integer", "minimum": 0},
+                            "prefix": reference("Prefix"),
+                            "expires_at": expires_at(),
+                            "handle": handle(),
+                        },
+                    },
+                    reference("Unread"),
+                ]},
+            },
+        },
+    })
+}
+
+fn expires_at() -> Value {
+    json!({
+        "description": "Seconds since 1970; null where nothing is pinned",
+        "type": ["integer", "null"],
+    })
+}
+
+fn handle() -> Value {
+    json!({"description": "For DELETE /v1/prewarm/{handle}", "type": ["string", "null"]})
+}
+
+fn prefix() -> Value {
+    json!({
+        "type": "object",
+        "required": ["reused", "stored", "tier"],
+        "properties": {
+            "reused": {"type": "boolean"},
+            "stored": {"type": "boolean"},
+            "tier": {"enum": ["exact", "pending", "unsupported", "off"]},
+        },
+    })
+}
+
+fn unread() -> Value {
+    json!({
+        "description": "One of several states that was not read, with what it alone would have been refused with",
+        "type": "object",
+        "required": ["ok", "error"],
+        "properties": {
+            "ok": {"const": false},
+            "error": {
                 "type": "object",
-                "required": ["reused", "stored", "tier"],
+                "required": ["status", "reason", "detail"],
                 "properties": {
-                    "reused": {"type": "boolean"},
-                    "stored": {"type": "boolean"},
-                    "tier": {"enum": ["exact", "pending", "unsupported", "off"]},
+                    "status": {"type": "integer"},
+                    "reason": {"type": "string"},
+                    "detail": {"type": ["object", "array"]},
+                    "retry_after_ms": {"type": "integer", "minimum": 1},
                 },
             },
-            "expires_at": {
-                "description": "Seconds since 1970; null where nothing is pinned",
-                "type": ["integer", "null"],
-            },
-            "handle": {"description": "For DELETE /v1/prewarm/{handle}", "type": ["string", "null"]},
         },
     })
 }
@@ -255,19 +317,6 @@ fn models() -> Value {
                 "properties": {"name": text, "description": text, "release_date": date},
             },
         }},
-    })
-}
-
-fn health() -> Value {
-    json!({
-        "type": "object",
-        "required": ["ok", "ready", "reason"],
-        "properties": {
-            "ok": {"type": "boolean"},
-            "ready": {"type": "boolean"},
-            "reason": {"type": ["string", "null"]},
-            "details": {"description": "For operators; with a key where the server has keys"},
-        },
     })
 }
 

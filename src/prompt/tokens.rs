@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Semaphore;
 
+use crate::telemetry;
+
 /// A text tokenizer. Implementations: `tokens/bytes.rs` (the fake engine's), `tokens/model.rs`.
 pub trait TextTokenizer: Send + Sync + fmt::Debug {
     /// Tokenises text as plain text: no BOS, and never a control token whatever the text says.
@@ -38,7 +40,7 @@ pub trait TextTokenizer: Send + Sync + fmt::Debug {
 }
 
 /// Texts that are tokenised at one time outside the runtime's workers.
-const TOKENISERS_MAX: usize = 2;
+pub(crate) const TOKENISERS_MAX: usize = 2;
 
 /// Bounds the blocking threads that tokenise; waiting texts wait here, in the order they came.
 static TOKENISERS: Semaphore = Semaphore::const_new(TOKENISERS_MAX);
@@ -87,12 +89,14 @@ async fn on_thread<T: Send + 'static>(
     work: impl FnOnce(&Gone) -> T + Send + 'static,
 ) -> T {
     // The semaphore is never closed; without a permit the work is still right, only unbounded.
+    let queued = telemetry::text_waiting();
     let place = places.acquire().await.ok();
+    drop(queued);
     let waiting = Waiting(Gone::default());
     let gone = waiting.0.clone();
     let work = move || {
         // Moved in: the place is taken until the work ends, not until nobody waits for it.
-        let _place = place;
+        let (_place, _busy) = (place, telemetry::tokeniser());
         work(&gone)
     };
     #[expect(clippy::disallowed_methods, reason = "the one place, behind the semaphore above")]

@@ -14,8 +14,7 @@ use serde_json::json;
 use super::StartError;
 use super::serving::ModelFacts;
 use crate::config::{
-    BoundaryRegistration, Config, ContextLimit, EngineKind, FakeFault, FaultKind, KvBytes,
-    LayoutChoice,
+    BoundaryRegistration, Config, ContextLimit, EngineKind, KvBytes, LayoutChoice,
 };
 use crate::engine::fake::{self, FakeEngine, FakeOptions};
 use crate::engine::{CpuEngine, ReferenceEngine, TensorEngine};
@@ -132,6 +131,8 @@ pub(super) fn actor_config(config: &Config, kv_bytes: u64) -> actors::Config {
     actors.scheduler.chunk_tokens = scheduler.chunk_tokens;
     actors.scheduler.reads_max = scheduler.reads_max as usize;
     actors.scheduler.tenant_reads_max = scheduler.tenant_reads_max as usize;
+    actors.scheduler.tenant_rate = scheduler.tenant_rate;
+    actors.scheduler.tenant_burst = scheduler.tenant_burst;
     actors.scheduler.wait_urgent = scheduler.wait_urgent;
     actors.scheduler.wait_normal = scheduler.wait_normal;
     actors.scheduler.wait_batch = scheduler.wait_batch;
@@ -170,7 +171,7 @@ fn fake(config: &Config) -> Result<Loaded, StartError> {
         context_tokens,
         step: Duration::from_millis(fake.step_ms),
         token: Duration::from_micros(fake.token_us),
-        fault: fault(&fake.fault),
+        faults: fake.faults.0.clone(),
     };
     let engine = FakeEngine::start(options).map_err(|e| StartError::System(e.to_string()))?;
     let profile = profile(config, layout::profile_for("fake", None))?;
@@ -185,18 +186,6 @@ fn fake(config: &Config) -> Result<Loaded, StartError> {
     });
     let facts = facts(config, "no model: answers from a hash, for tests", "", details);
     Ok(Loaded { engine: AnyEngine::Fake(engine), prompter, facts, context_tokens })
-}
-
-fn fault(fault: &FakeFault) -> Option<fake::Fault> {
-    let FakeFault::At { kind, step } = *fault else { return None };
-    let kind = match kind {
-        FaultKind::Panic => fake::FaultKind::Panic,
-        FaultKind::Error => fake::FaultKind::Error,
-        FaultKind::Nan => fake::FaultKind::Nan,
-        FaultKind::Hang => fake::FaultKind::Hang,
-        FaultKind::Oom => fake::FaultKind::OutOfMemory,
-    };
-    Some(fake::Fault { kind, at: step })
 }
 
 /// Tokens of the layout's own text: of the head, which is computed once, and of each read behind the

@@ -1,25 +1,24 @@
 //! The service behind HTTP, over the real parts: decisions, prewarm, health, models and metrics.
 
-use std::fmt;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+mod prewarming;
 
-use actors::{EngineState, Lane, PinHandle, PrewarmSpec, ResidencyView};
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use actors::{EngineState, LoadView, PinHandle, ResidencyView};
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use futures_util::{FutureExt as _, TryFutureExt as _};
 use hmac::{Hmac, Mac as _};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::{Value, json};
 use sha2::Sha256;
 
+use super::aliases::aliases;
+use super::details;
 use crate::decide::{Asker, Decider};
 use crate::error::DecideError;
 use crate::question::Decision;
-use crate::question::answer::Cost;
 use crate::service::{Arrival, Caller, Decided, Health, ModelEntry, Prewarm, Prewarmed, Service};
-
-/// A step that runs longer than this makes the server unready: either the engine is stuck, or steps
-/// are so long that others should be asked.
-const STALL_AFTER: Duration = Duration::from_mins(1);
 
 /// What the served model is, for `/health` and `/v1/models`.
 #[derive(Debug, Clone)]
@@ -41,6 +40,9 @@ pub struct Serving {
     metrics: PrometheusHandle,
     /// Keys the tenants' salts; random at each start, since what it salts does not outlive the process.
     secret: [u8; 32],
+    /// A step that runs longer than this makes the server unready: either the engine is stuck, or
+    /// steps are so long that others should be asked.
+    stall_after: Duration,
     started: Instant,
 }
 
@@ -57,8 +59,9 @@ impl Serving {
         facts: ModelFacts,
         metrics: PrometheusHandle,
         secret: [u8; 32],
+        stall_after: Duration,
     ) -> Self {
-        Self { decider, facts, metrics, secret, started: Instant::now() }
+        Self { decider, facts, metrics, secret, stall_after, started: Instant::now() }
     }
 
     /// The decisions' maker.
@@ -99,63 +102,9 @@ impl Serving {
         })
     }
 
-    async fn prewarmed(
-        &self,
-        caller: Caller,
-        request: Prewarm,
-        arrival: Arrival,
-    ) -> Result<Prewarmed, DecideError> {
-        let asker = self.asker(&caller, arrival);
-        let deadline = self.decider.deadline(asker.since, request.timeout);
-        let prefix = self.decider.prefix(request.state, asker.salt);
-        let prefix = self.decider.in_time(asker.since, deadline, prefix).await?;
-        let lane = request.lane.unwrap_or(Lane::Batch);
-        let began = tokio::time::Instant::now();
-        let warm = self.decider.actors().prewarm(PrewarmSpec {
-            tenant: asker.tenant,
-            prefix: prefix.prefix,
-            lane,
-            ttl: request.ttl,
-            wait: request.wait,
-            deadline: Some(deadline),
-        });
-        let warm = warm.map_err(DecideError::from);
-        let outcome = self.decider.in_time(asker.since, deadline, warm).await?;
-        // Where nothing is kept, nothing is read ahead.
-        let missing = outcome.prompt_tokens.saturating_sub(outcome.reused);
-        let computed = if outcome.stored { u64::from(missing) } else { 0 };
-        let left =
-            outcome.expires_at.map(|at| at.saturating_duration_since(tokio::time::Instant::now()));
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let held = outcome.pinned || outcome.pending;
-        Ok(Prewarmed {
-            model: self.served_name().to_owned(),
-            prompt_tokens: u64::from(outcome.prompt_tokens),
-            reused: missing == 0,
-            stored: outcome.stored && missing > 0,
-            tier: outcome.tier.as_str(),
-            expires_at: left.map(|left| (since_1970 + left).as_secs()),
-            handle: held.then(|| outcome.pin.to_string()),
-            cost: Cost {
-                lane,
-                input_tokens: u64::from(prefix.state_tokens),
-                prompt_tokens: u64::from(outcome.prompt_tokens),
-                computed_tokens: computed,
-                cached_tokens: u64::from(outcome.reused),
-                queue_wait: Duration::ZERO,
-                state_wait: began.elapsed(),
-                engine_wait: Duration::ZERO,
-                engine_time: Duration::ZERO,
-                behind_registration: false,
-                state_tokenisations: u32::from(prefix.tokenised),
-            },
-        })
-    }
-
     fn engine_problem(&self) -> Problem {
         let snapshot = self.decider.actors().snapshot();
-        let load = &snapshot.load;
-        Problem::of(&load.engine, snapshot.draining, load.last_progress.elapsed())
+        Problem::of(&snapshot.load, snapshot.draining, self.stall_after)
     }
 }
 
@@ -169,19 +118,26 @@ struct Problem {
 }
 
 impl Problem {
-    /// * `idle`: time since the engine last finished something.
-    fn of(engine: &EngineState, draining: bool, idle: Duration) -> Self {
+    /// * `stall_after`: after what time without the end of a step something is wrong.
+    fn of(load: &LoadView, draining: bool, stall_after: Duration) -> Self {
         let unready = |reason: String| Self { unready: Some(reason), dead: None };
-        match engine {
-            EngineState::Dead(reason) => {
+        let stuck =
+            load.stuck_since.map(|since| since.elapsed()).filter(|time| *time > stall_after);
+        match (&load.engine, stuck) {
+            (EngineState::Dead(reason), _) => {
                 Self { dead: Some(reason.clone()), ..unready(format!("engine dead: {reason}")) }
             }
-            EngineState::Restarting => unready("the scheduler is restarting".to_owned()),
-            EngineState::Ready | EngineState::Busy if draining => unready("draining".to_owned()),
-            EngineState::Busy if idle > STALL_AFTER => {
-                unready(format!("the engine has been in one step for {} s", idle.as_secs()))
+            (EngineState::Restarting, _) => unready("the scheduler is restarting".to_owned()),
+            (EngineState::Ready | EngineState::Busy, _) if draining => {
+                unready("draining".to_owned())
             }
-            EngineState::Ready | EngineState::Busy => Self::default(),
+            (EngineState::Busy, Some(time)) => {
+                unready(format!("the engine has been in one step for {:.1} s", time.as_secs_f64()))
+            }
+            (EngineState::Ready, Some(time)) => {
+                unready(format!("reads wait, and no step ran for {:.1} s", time.as_secs_f64()))
+            }
+            (EngineState::Ready | EngineState::Busy, None) => Self::default(),
         }
     }
 }
@@ -225,53 +181,32 @@ impl Service for Serving {
     fn health(&self) -> Health {
         let Problem { unready: reason, dead } = self.engine_problem();
         let snapshot = self.decider.actors().snapshot();
-        let load = &snapshot.load;
-        let mut waiting = serde_json::Map::new();
-        for lane in Lane::ALL {
-            waiting.insert(lane.to_string(), load.waiting_in(lane).into());
-        }
+        let config = self.decider.actors().config();
         let details = json!({
             "served_names": self.facts.served_names,
             "model": with_memory(&self.facts.details, &snapshot.residency),
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_s": self.started.elapsed().as_secs(),
-            "engine": {
-                "epoch": load.epoch,
-                "steps": load.steps,
-                "last_progress_s": load.last_progress.elapsed().as_secs_f64(),
-                "tokens_per_second": load.tokens_per_second,
-                "computed_tokens": load.totals.computed_tokens,
-                "cached_tokens": load.totals.cached_tokens,
-                "failures": load.totals.step_failures,
-            },
-            "queue": {
-                "reads_waiting": waiting,
-                "reads_in_flight": load.reads_in_flight,
-                "tokens_waiting": load.tokens(),
-                "decisions_open": load.decisions_open,
-            },
-            "residency": {
-                "budget_bytes": snapshot.residency.budget,
-                "used_bytes": snapshot.residency.used,
-                "reserved_bytes": snapshot.residency.reserved,
-                "pinned_bytes": snapshot.residency.pinned,
-                "segments": snapshot.residency.segments,
-                "evictions": snapshot.residency.evictions,
-            },
-            "state_boundary": {
-                "pending": snapshot.registration.pending,
-                "deferred": snapshot.registration.deferred,
-                "registered": snapshot.registration.registered,
-                "dropped": snapshot.registration.dropped,
-                "failed": snapshot.registration.failed,
-            },
+            "engine": details::engine(&snapshot.load),
+            "restarts": details::restarts(&snapshot),
+            "queue": details::queue(&snapshot, config),
+            "residency": details::residency(&snapshot),
+            "state_boundary": details::registration(&snapshot),
+            "limits": details::limits(config),
         });
         Health { ready: reason.is_none(), reason, dead, details }
     }
 
+    fn dead(&self) -> Option<String> {
+        self.decider.actors().death()
+    }
+
     fn metrics(&self) -> String {
-        let snapshot = self.decider.actors().snapshot();
-        self.metrics.render() + &aliases(&snapshot)
+        let actors = self.decider.actors();
+        let snapshot = actors.show_gauges();
+        let own = self.metrics.render();
+        let aliases = aliases(&own, &snapshot, actors.caps(), self.served_name());
+        own + &aliases
     }
 }
 
@@ -301,37 +236,38 @@ fn with_memory(details: &Value, residency: &ResidencyView) -> Value {
     details
 }
 
-/// The gauges under the names by which routers and dashboards of the field know them.
-fn aliases(snapshot: &actors::Snapshot) -> String {
-    let (load, residency) = (&snapshot.load, &snapshot.residency);
-    let share = residency.used as f64 / residency.budget.max(1) as f64;
-    let gauge = |name: &str, value: f64| format!("# TYPE vllm:{name} gauge\nvllm:{name} {value}\n");
-    gauge("num_requests_waiting", load.waiting() as f64)
-        + &gauge("num_requests_running", load.reads_in_flight as f64)
-        + &gauge("kv_cache_usage_perc", share.min(1.0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The problem, with a limit of a minute, when nothing has begun or ended for so many seconds.
+    fn problem(engine: EngineState, draining: bool, stuck_s: Option<u64>) -> Problem {
+        let now = tokio::time::Instant::now();
+        let stuck_since = stuck_s.map(|seconds| now - Duration::from_secs(seconds));
+        let load = LoadView { engine, stuck_since, ..LoadView::idle(0, now) };
+        Problem::of(&load, draining, Duration::from_mins(1))
+    }
+
     #[test]
     fn a_step_of_over_a_minute_makes_the_server_unready_and_not_dead() {
-        let of = |engine: &EngineState, seconds| {
-            Problem::of(engine, false, Duration::from_secs(seconds))
-        };
-        let stuck = of(&EngineState::Busy, 61);
-        assert!(stuck.unready.is_some_and(|reason| reason.contains("61 s")));
+        let stuck = problem(EngineState::Busy, false, Some(61));
+        assert!(stuck.unready.is_some_and(|reason| reason.contains("61.0 s")));
         assert_eq!(stuck.dead, None);
-        assert_eq!(of(&EngineState::Busy, 60), Problem::default());
-        assert_eq!(of(&EngineState::Ready, 3600), Problem::default(), "an idle engine is ready");
+        assert_eq!(problem(EngineState::Busy, false, Some(59)), Problem::default());
+        assert_eq!(problem(EngineState::Ready, false, None), Problem::default(), "idle");
+    }
+
+    #[test]
+    fn reads_that_wait_while_nothing_runs_make_the_server_unready() {
+        let stuck = problem(EngineState::Ready, false, Some(61));
+        assert!(stuck.unready.is_some_and(|reason| reason.contains("reads wait")));
     }
 
     #[test]
     fn draining_and_death_are_told_apart() {
-        let draining = Problem::of(&EngineState::Busy, true, Duration::from_hours(1));
+        let draining = problem(EngineState::Busy, true, Some(3600));
         assert_eq!(draining, Problem { unready: Some("draining".to_owned()), dead: None });
-        let dead = Problem::of(&EngineState::Dead("oom".to_owned()), true, Duration::ZERO);
+        let dead = problem(EngineState::Dead("oom".to_owned()), true, None);
         assert_eq!(dead.dead.as_deref(), Some("oom"));
     }
 }

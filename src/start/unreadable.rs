@@ -77,6 +77,10 @@ impl Service for Unreadable {
         Health { ready: false, reason: Some(reason), dead: None, details }
     }
 
+    fn dead(&self) -> Option<String> {
+        None
+    }
+
     fn metrics(&self) -> String {
         self.metrics.render()
     }

@@ -7,9 +7,19 @@
 #[cfg(test)]
 mod determinism;
 #[cfg(test)]
+mod drain;
+#[cfg(test)]
+mod exposition;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
 mod loading;
+#[cfg(test)]
+mod metrics;
+#[cfg(test)]
+mod prewarming;
 #[cfg(test)]
 mod residency;
 #[cfg(test)]

@@ -125,6 +125,30 @@ fn requests_that_come_together_read_their_state_once() {
 }
 
 #[test]
+fn questions_in_another_order_or_in_requests_of_their_own_have_the_same_answers() {
+    let server = Server::start(&["--engine", "fake"]);
+    let noul = |name: &str| json!({ "type": "noul", "instructions": format!("Is it {name}?") });
+    let pick = json!({ "type": "choice", "instructions": "Which?", "criteria": { "a": null, "b": "x", "c": null } });
+    let asked = [noul("late"), pick, noul("calm")];
+    let ask = |ids: &[&str], asked: &[serde_json::Value]| {
+        let questions: serde_json::Map<_, _> =
+            ids.iter().map(|id| (*id).to_owned()).zip(asked.iter().cloned()).collect();
+        let body = json!({ "state": STATE, "questions": questions });
+        let reply = server.post("/v1/systemone", &body);
+        assert_eq!(reply.status, 200, "{reply:?}");
+        ids.iter().map(|id| reply.body["answers"][*id].clone()).collect::<Vec<_>>()
+    };
+    let together = ask(&["1", "2", "3"], &asked);
+    assert!(together.iter().all(serde_json::Value::is_object), "{together:?}");
+    let (turned, mut answers) = (asked.iter().rev().cloned().collect::<Vec<_>>(), together.clone());
+    answers.reverse();
+    assert_eq!(ask(&["1", "2", "3"], &turned), answers);
+    for (question, answer) in asked.iter().zip(&together) {
+        assert_eq!(ask(&["q"], std::slice::from_ref(question))[0], *answer);
+    }
+}
+
+#[test]
 fn a_state_is_tokenised_once_for_all_its_questions() {
     let server = Server::start(&["--engine", "fake"]);
     let questions: serde_json::Map<String, serde_json::Value> = (0..8)

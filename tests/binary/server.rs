@@ -4,6 +4,8 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -18,6 +20,9 @@ pub(crate) struct Server {
     child: Child,
     base: String,
     start_peak_kib: u64,
+    /// What it wrote to standard error so far, and who reads on.
+    log: Arc<Mutex<Vec<String>>>,
+    reader: Option<JoinHandle<()>>,
 }
 
 /// One response.
@@ -55,12 +60,17 @@ impl Server {
             .expect("the binary starts");
         let log = BufReader::new(child.stderr.take().expect("stderr is piped"));
         let (found, address) = mpsc::channel();
-        std::thread::spawn(move || {
-            let address =
-                |line: String| Some(line.split_once("listening on ")?.1.trim().to_owned());
-            for address in log.lines().map_while(Result::ok).filter_map(address) {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let lines = Arc::clone(&told);
+        let reader = std::thread::spawn(move || {
+            let address = |line: &str| {
+                let (_, address) = line.split_once("listening on ")?;
+                Some(address.split('"').next()?.trim().to_owned())
+            };
+            for line in log.lines().map_while(Result::ok) {
                 // The test may be over already.
-                let _ = found.send(address);
+                let _ = address(&line).map(|address| found.send(address));
+                lines.lock().expect("no panic").push(line);
             }
         });
         let began = Instant::now();
@@ -75,7 +85,21 @@ impl Server {
                 }
             }
         };
-        Self { child, base, start_peak_kib }
+        Self { child, base, start_peak_kib, log: told, reader: Some(reader) }
+    }
+
+    /// What it has logged so far.
+    pub(crate) fn log(&self) -> Vec<String> {
+        self.log.lock().expect("no panic").clone()
+    }
+
+    /// Waits for the end of the process, and for the end of its log.
+    pub(crate) fn end(mut self) -> (ExitStatus, Vec<String>) {
+        let status = self.child.wait().expect("the process ends");
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("no panic");
+        }
+        (status, self.log())
     }
 
     /// Private memory now, and its peak during the start, in KiB.
@@ -103,10 +127,21 @@ impl Server {
         self.post("/v1/systemone", &decision(state, question))
     }
 
+    /// Gets a page, whatever its status.
+    pub(crate) fn try_get(&self, route: &str) -> Result<Reply, ureq::Error> {
+        reply_of(agent().get(format!("{}{route}", self.base)).call()?)
+    }
+
     /// Gets a JSON page.
     pub(crate) fn get(&self, route: &str) -> Value {
         let mut response = agent().get(format!("{}{route}", self.base)).call().expect("an answer");
         response.body_mut().read_json().expect("JSON")
+    }
+
+    /// Gets a page of text.
+    pub(crate) fn page(&self, route: &str) -> String {
+        let mut response = agent().get(format!("{}{route}", self.base)).call().expect("an answer");
+        response.body_mut().read_to_string().expect("text")
     }
 
     /// Deletes something; the status.
@@ -117,8 +152,7 @@ impl Server {
 
     /// The value of one series of `/metrics`, named as it stands there; 0 where it is absent.
     pub(crate) fn metric(&self, series: &str) -> u64 {
-        let mut response = agent().get(format!("{}/metrics", self.base)).call().expect("an answer");
-        let text = response.body_mut().read_to_string().expect("text");
+        let text = self.page("/metrics");
         let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
         value.map_or(0, |value| value.parse().expect("a whole number"))
     }
@@ -186,7 +220,10 @@ pub(crate) fn decision(state: &str, question: &str) -> Value {
 
 /// Posts JSON to a server that may be gone.
 pub(crate) fn try_post(base: &str, route: &str, body: &Value) -> Result<Reply, ureq::Error> {
-    let mut response = agent().post(format!("{base}{route}")).send_json(body)?;
+    reply_of(agent().post(format!("{base}{route}")).send_json(body)?)
+}
+
+fn reply_of(mut response: ureq::http::Response<ureq::Body>) -> Result<Reply, ureq::Error> {
     let headers = response.headers().iter();
     let headers = headers.map(|(k, v)| (k.to_string(), v.to_str().unwrap_or("").to_owned()));
     let headers = headers.collect();

@@ -197,10 +197,35 @@ async fn health_tells_liveness_from_readiness() {
         let reply = call(&router, request("GET", "/health", "")).await;
         assert_eq!(reply.status, live);
         assert_eq!(reply.json()["reason"].as_str(), reason);
+        let is_dead = live == 503;
+        assert_eq!(reply.json()["engine"].as_str(), is_dead.then_some("dead"));
+        assert_eq!(reply.json()["exit_code"].as_u64(), is_dead.then_some(70));
         for query in ["ready=1", "ready=true", "x=2&ready=1"] {
             let reply = call(&router, request("GET", &format!("/health?{query}"), "")).await;
             assert_eq!(reply.status, ready, "{query}");
         }
+    }
+}
+
+#[tokio::test]
+async fn once_the_engine_is_dead_every_route_says_why() {
+    let dead = Some("it failed too often".to_owned());
+    let health = Health { ready: false, reason: None, dead, details: serde_json::json!({}) };
+    let router = router(Arc::new(Stub { health, ..Stub::default() }), HttpConfig::default());
+    for (method, path) in [
+        ("POST", "/v1/systemone"),
+        ("POST", "/systemone/v1/decide"),
+        ("POST", "/v1/prewarm"),
+        ("DELETE", "/v1/prewarm/beef"),
+        ("GET", "/v1/models"),
+        ("GET", "/metrics"),
+        ("GET", "/openapi.json"),
+        ("GET", "/docs"),
+    ] {
+        let reply = call(&router, request(method, path, NOUL)).await;
+        assert_eq!((reply.status.as_u16(), reply.header("x-docket-reason")), (503, "engine_dead"));
+        let message = reply.json()["detail"]["message"].as_str().unwrap().to_owned();
+        assert!(message.contains("it failed too often"), "{method} {path}: {message}");
     }
 }
 

@@ -73,25 +73,6 @@ async fn ignored_fields_are_listed_whatever_the_answer() {
 }
 
 #[tokio::test]
-async fn a_prewarm_says_until_when_it_is_pinned_and_how_to_give_that_up() {
-    let router = plain();
-    let reply = call(&router, request("POST", "/v1/prewarm", r#"{"state":1,"ttl_s":60}"#)).await;
-    let body = reply.json();
-    assert_eq!(body["expires_at"], 1_800_000_000);
-    assert_eq!(body["handle"], "beef");
-    assert_eq!(call(&router, request("DELETE", "/v1/prewarm/beef", "")).await.status, 200);
-    let absent = call(&router, request("DELETE", "/v1/prewarm/dead", "")).await;
-    assert_eq!(absent.failure(), (404, "not_found".to_owned()));
-    for (body, code) in [
-        (r#"{"state":1,"ttl_s":0}"#, "ttl_invalid"),
-        (r#"{"state":1,"ttl_s":604801}"#, "ttl_invalid"),
-        (r#"{"state":1,"wait":1}"#, "wrong_type"),
-    ] {
-        assert_eq!(call(&router, request("POST", "/v1/prewarm", body)).await.fault(), code);
-    }
-}
-
-#[tokio::test]
 async fn headers_speak_where_the_body_is_silent() {
     let stub = Arc::new(Stub::default());
     let router = router(Arc::clone(&stub) as _, HttpConfig::default());

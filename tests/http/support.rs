@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use actors::Lane;
+use actors::{Lane, ReadError, RejectReason, Tier};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
@@ -13,7 +13,10 @@ use docket::http::{AuthConfig, HttpConfig, router};
 use docket::json::Json;
 use docket::question::answer::{Answer, Cost, Diagnostics, Value};
 use docket::question::{Decision, Kind};
-use docket::service::{Arrival, Caller, Decided, Health, ModelEntry, Prewarm, Prewarmed, Service};
+use docket::service::{
+    Arrival, Caller, Decided, Health, ModelEntry, Prefixes, Prewarm, Prewarmed, Service, States,
+    Warmed,
+};
 use futures_util::future::BoxFuture;
 use http_body_util::BodyExt;
 use tokio::sync::Notify;
@@ -122,6 +125,23 @@ fn even(kind: &Kind) -> Value {
     }
 }
 
+fn warm(state: &Json) -> Result<Warmed, DecideError> {
+    if state.as_str() == Some("full") {
+        let (reads_waiting, reads_max) = (9, 8);
+        let retry_after = Duration::from_millis(2_400);
+        let full = RejectReason::QueueFull { reads_waiting, reads_max, retry_after };
+        return Err(ReadError::Rejected(full).into());
+    }
+    Ok(Warmed {
+        prompt_tokens: 17,
+        reused: false,
+        stored: true,
+        tier: Tier::Exact,
+        expires_at: Some(1_800_000_000),
+        handle: Some("beef".to_owned()),
+    })
+}
+
 impl Service for Stub {
     fn decide(
         &self,
@@ -162,23 +182,20 @@ impl Service for Stub {
         })
     }
 
+    /// Reads every state but the text `full`, for which there is no room.
     fn prewarm(
         &self,
         _: Caller,
-        _: Prewarm,
+        request: Prewarm,
         _: Arrival,
     ) -> BoxFuture<'_, Result<Prewarmed, DecideError>> {
-        let prewarmed = Prewarmed {
-            model: "stub".to_owned(),
-            prompt_tokens: 17,
-            reused: false,
-            stored: true,
-            tier: "exact",
-            expires_at: Some(1_800_000_000),
-            handle: Some("beef".to_owned()),
-            cost: cost(),
+        let prefixes = match request.states {
+            States::One(state) => warm(&state).map(Prefixes::One),
+            States::Many(states) => Ok(Prefixes::Many(states.iter().map(warm).collect())),
         };
-        Box::pin(async move { Ok(prewarmed) })
+        let model = "stub".to_owned();
+        let prewarmed = prefixes.map(|prefixes| Prewarmed { model, prefixes, cost: cost() });
+        Box::pin(async move { prewarmed })
     }
 
     /// Knows one pin, `beef`.

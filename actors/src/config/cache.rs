@@ -25,8 +25,10 @@ pub struct CacheConfig {
     pub prewarm_ttl: Duration,
     /// Longest time to live that a caller may ask for. Default one hour.
     pub prewarm_ttl_max: Duration,
-    /// Most prewarms and registrations that may wait for the engine. Default 256.
+    /// Most states that may wait for the engine for prewarms and registrations. Default 256.
     pub wants_max: usize,
+    /// Of these, most that prewarms of one tenant wait for. Default 192: a quarter is left to others.
+    pub wants_tenant_max: usize,
 }
 
 /// How many states may be held beyond [`CacheConfig::kv_bytes`]: the overflow allowance. It lets the
@@ -45,6 +47,7 @@ impl Default for CacheConfig {
             prewarm_ttl: Duration::from_mins(5),
             prewarm_ttl_max: Duration::from_hours(1),
             wants_max: 256,
+            wants_tenant_max: 192,
         }
     }
 }
@@ -74,6 +77,7 @@ impl CacheConfig {
             )
         });
         faults.at_least_one(self.wants_max, "cache.wants_max");
+        faults.at_least_one(self.wants_tenant_max, "cache.wants_tenant_max");
         faults.into_result()
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::config::SchedulerConfig;
 use crate::error::RejectReason;
 use crate::read::Lane;
+use crate::tenants::Bucket;
 
 /// When nothing is known about the speed yet, this is what a refused caller is told to wait.
 const RETRY_AFTER_UNKNOWN: Duration = Duration::from_secs(1);
@@ -33,6 +34,8 @@ pub(crate) struct Backlog {
     pub(crate) tokens_per_second: f64,
     /// Reads of the newcomer's tenant that wait or run.
     pub(crate) tenant_reads: usize,
+    /// Its bucket, where tenants have one.
+    pub(crate) bucket: Option<Bucket>,
 }
 
 /// What a newcomer adds.
@@ -61,18 +64,31 @@ pub(crate) fn admit(
     limits: &SchedulerConfig,
 ) -> Result<Admitted, RejectReason> {
     let refused = match check(backlog, newcomer, limits) {
-        Err(RejectReason::WaitTooLong { lane, wait, limit, retry_after, .. }) => {
-            let lower = [Lane::Normal, Lane::Batch].into_iter().filter(|lower| *lower > lane);
-            let is_let_in = |lane: &Lane| {
-                let newcomer = Newcomer { lane: *lane, ..newcomer };
-                check(backlog, newcomer, limits) == Ok(Admitted::AsIs)
-            };
-            let downgrade = lower.into_iter().find(is_let_in);
-            RejectReason::WaitTooLong { lane, wait, limit, downgrade, retry_after }
-        }
-        checked => return checked,
+        Ok(admitted) => return Ok(admitted),
+        Err(refused) => refused,
     };
+    if let RejectReason::WaitTooLong { lane, wait, limit, retry_after, .. } = refused {
+        let downgrade = lower(lane).find(|lane| is_let_in(backlog, newcomer, *lane, limits));
+        return Err(RejectReason::WaitTooLong { lane, wait, limit, downgrade, retry_after });
+    }
+    if let RejectReason::PastDeadline { wait, left, retry_after, .. } = refused {
+        let with_its_limit = |lane: &Lane| {
+            let time_left = newcomer.time_left.max(limits.wait_max(*lane));
+            is_let_in(backlog, Newcomer { time_left, ..newcomer }, *lane, limits)
+        };
+        let downgrade = lower(newcomer.lane).find(with_its_limit);
+        return Err(RejectReason::PastDeadline { wait, left, downgrade, retry_after });
+    }
     Err(refused)
+}
+
+/// Lanes below one that a caller may be told to use instead; the idle lane is for no one who waits.
+fn lower(lane: Lane) -> impl Iterator<Item = Lane> {
+    [Lane::Normal, Lane::Batch].into_iter().filter(move |lower| *lower > lane)
+}
+
+fn is_let_in(backlog: Backlog, newcomer: Newcomer, lane: Lane, limits: &SchedulerConfig) -> bool {
+    check(backlog, Newcomer { lane, ..newcomer }, limits) == Ok(Admitted::AsIs)
 }
 
 fn check(
@@ -96,7 +112,22 @@ fn check_tenant(
         let retry_after = drain_time(backlog, Lane::Idle);
         return Err(RejectReason::TenantFull { reads_waiting: reads, reads_max, retry_after });
     }
-    Ok(())
+    backlog.bucket.map_or(Ok(()), |bucket| check_bucket(bucket, newcomer))
+}
+
+/// A full bucket lets everything in, also what is larger than itself.
+fn check_bucket(bucket: Bucket, newcomer: Newcomer) -> Result<(), RejectReason> {
+    let Bucket { held, burst, rate } = bucket;
+    let needed = newcomer.tokens.min(burst) as f64;
+    if needed <= held {
+        return Ok(());
+    }
+    let retry_after = Duration::try_from_secs_f64((needed - held) / rate as f64);
+    Err(RejectReason::TenantRate {
+        tokens: newcomer.tokens,
+        rate,
+        retry_after: clamp(retry_after.unwrap_or(Duration::MAX)),
+    })
 }
 
 fn check_reads(
@@ -152,8 +183,8 @@ fn check_wait(
     }
     let own = seconds(newcomer.tokens, backlog.tokens_per_second);
     if let Some(left) = newcomer.time_left.filter(|left| wait.saturating_add(own) > *left) {
-        let (wait, retry_after) = (wait.saturating_add(own), clamp(wait));
-        return Err(RejectReason::PastDeadline { wait, left, retry_after });
+        let (wait, retry_after, downgrade) = (wait.saturating_add(own), clamp(wait), None);
+        return Err(RejectReason::PastDeadline { wait, left, downgrade, retry_after });
     }
     Ok(())
 }
@@ -304,10 +335,40 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_in_time_is_offered_the_lane_whose_limit_it_keeps() {
+        let mut document = newcomer(Lane::Urgent, 1, 500 * 20);
+        document.time_left = Some(Duration::from_secs(1));
+        let ahead = Backlog { reads: [1, 0, 0, 0], tokens: [100, 0, 0, 0], ..backlog(0, 0) };
+        let refused = admit(ahead, document, &LIMITS());
+        let Err(RejectReason::PastDeadline { downgrade, wait, .. }) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!((downgrade, wait), (Some(Lane::Batch), Duration::from_millis(20_200)));
+        // Beyond the limit of every lane there is nothing to offer.
+        document.tokens = 500 * 90;
+        let refused = admit(ahead, document, &LIMITS());
+        assert!(matches!(refused, Err(RejectReason::PastDeadline { downgrade: None, .. })));
+    }
+
+    #[test]
     fn one_tenant_cannot_fill_the_queue() {
         let full = Backlog { tenant_reads: LIMITS().tenant_reads_max, ..backlog(800, 10) };
         let refused = admit(full, newcomer(Lane::Urgent, 1, 1), &LIMITS());
         assert!(matches!(refused, Err(RejectReason::TenantFull { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn a_tenant_asks_for_no_more_than_flows_into_its_bucket() {
+        let bucket = |held| Some(Bucket { held, burst: 1_000, rate: 100 });
+        let asked = |held, tokens| {
+            let backlog = Backlog { bucket: bucket(held), ..backlog(0, 0) };
+            admit(backlog, newcomer(Lane::Normal, 1, tokens), &LIMITS())
+        };
+        assert_eq!(asked(300.0, 300), Ok(Admitted::AsIs));
+        assert_eq!(asked(1_000.0, 9_000), Ok(Admitted::AsIs), "a full bucket refuses nothing");
+        let refused = |held, tokens| asked(held, tokens).unwrap_err().retry_after().unwrap();
+        assert_eq!(refused(300.0, 500), Duration::from_secs(2));
+        assert_eq!(refused(-200.0, 9_000), Duration::from_secs(12), "until it is full again");
     }
 
     proptest! {

@@ -110,6 +110,12 @@ impl Boundary {
         old.into_iter().flat_map(|key| self.give_up(key)).collect()
     }
 
+    /// Drops everything: a cache that is gone says no word, and has nothing to be told.
+    pub(crate) fn cache_lost(&mut self) -> Vec<BoundaryEffect> {
+        let keys: Vec<_> = self.waiting.keys().copied().collect();
+        keys.into_iter().flat_map(|key| self.end(key, Ending::Dropped)).collect()
+    }
+
     /// Drops everything and takes no more.
     pub(crate) fn drain(&mut self) -> Vec<BoundaryEffect> {
         self.draining = true;
@@ -209,10 +215,23 @@ mod tests {
         assert_eq!(boundary.counters().dropped, 1);
     }
 
+    #[test]
+    fn a_lost_cache_leaves_nothing_waiting_not_even_what_was_being_computed() {
+        let (mut boundary, now) = (boundary(4), tests_now());
+        boundary.responded(key(1), now);
+        boundary.responded(key(2), now);
+        boundary.word(key(2), Word::Started);
+        let let_go = [BoundaryEffect::LetGo(key(1)), BoundaryEffect::LetGo(key(2))];
+        let lost = boundary.cache_lost();
+        assert!(lost.len() == 2 && let_go.iter().all(|effect| lost.contains(effect)), "{lost:?}");
+        let counters = boundary.counters();
+        assert_eq!((counters.dropped, counters.pending, counters.running), (2, 0, 0));
+    }
+
     proptest! {
         /// Every registration is in exactly one place, whatever happens in whatever order.
         #[test]
-        fn the_counters_balance(events in prop::collection::vec((0u8..7, 0u8..6), 0..200)) {
+        fn the_counters_balance(events in prop::collection::vec((0u8..8, 0u8..6), 0..200)) {
             let (mut boundary, mut now) = (boundary(3), tests_now());
             for (event, number) in events {
                 let key = key(number);
@@ -222,6 +241,7 @@ mod tests {
                     3 => drop(boundary.word(key, Word::Deferred)),
                     4 => drop(boundary.word(key, Word::Started)),
                     5 => drop(boundary.word(key, Word::Failed)),
+                    6 if number == 0 => drop(boundary.cache_lost()),
                     _ => now += Duration::from_secs(9),
                 }
                 drop(boundary.tick(now));

@@ -3,6 +3,8 @@
 //! A want is a state that is to become resident for a prewarm or a registration. Wants are joined
 //! by state; the scheduler computes them in the best lane of their members.
 
+mod want;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -14,9 +16,7 @@ use crate::plan::residency::Residency;
 use crate::prewarm::{PinHandle, PrewarmOutcome};
 use crate::read::{Lane, Prefix, SegmentKey, TenantId};
 use crate::snapshot::ResidencyView;
-
-/// A refused prewarm is told to come back after this.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+use want::{Member, Want};
 
 /// What the registration actor is told of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,28 +56,8 @@ pub(crate) struct PrewarmAsk {
     pub(crate) ttl: Option<Duration>,
     pub(crate) wait: bool,
     pub(crate) deadline: Option<Instant>,
-}
-
-#[derive(Debug)]
-struct Want {
-    prefix: Prefix,
-    /// Who wanted it first.
-    tenant: TenantId,
-    lane: Lane,
-    registration: bool,
-    prewarms: Vec<Member>,
-}
-
-/// One prewarm that waits for a state.
-#[derive(Debug)]
-struct Member {
-    /// `None` once it has been answered with "pending".
-    ticket: Option<u64>,
-    tenant: TenantId,
-    ttl: Duration,
-    since: Instant,
-    deadline: Option<Instant>,
-    outcome: PrewarmOutcome,
+    /// When to come back, should it be refused.
+    pub(crate) retry_after: Duration,
 }
 
 /// Ledger and wants.
@@ -101,19 +81,18 @@ impl<S: Segment> CacheCore<S> {
     pub(crate) fn prewarm(&mut self, ask: PrewarmAsk, now: Instant) -> Vec<CacheEffect> {
         let ticket = ask.ticket;
         let answer = |result| vec![CacheEffect::Answer { ticket, result }];
-        if self.draining {
-            return answer(Err(ReadError::Draining));
-        }
         let (key, path) = (ask.prefix.state.key, path_of(&ask.prefix));
         let absent = PrewarmOutcome {
             prompt_tokens: ask.prefix.tokens(),
             reused: self.residency.held(&path),
+            computed: 0,
+            queue_wait: Duration::ZERO,
             stored: false,
             pinned: false,
             pending: false,
             expires_at: None,
             pin: PinHandle(key),
-            tier: self.residency.tier(),
+            tier: self.residency.tier(&path),
         };
         let ttl = ask.ttl.unwrap_or(self.config.prewarm_ttl).min(self.config.prewarm_ttl_max);
         if self.residency.keep(&path) {
@@ -123,17 +102,36 @@ impl<S: Segment> CacheCore<S> {
         if !self.residency.could_hold(&path) {
             return answer(Ok(absent));
         }
-        if let Err(error) = self.has_room_for(key) {
-            return answer(Err(error));
+        if self.draining && !ask.wait {
+            // Nobody will be there to use it.
+            return answer(Err(ReadError::Draining));
         }
-        let (ticket, tenant) = (ask.wait.then_some(ticket), ask.tenant.clone());
-        let (since, deadline) = (now, ask.deadline);
-        let member = Member { ticket, tenant, ttl, since, deadline, outcome: absent };
-        let mut effects = self.want(ask.prefix, ask.tenant, ask.lane, Some(member));
+        if let Err(reason) = self.has_room_for(&ask) {
+            return answer(Err(ReadError::Rejected(reason)));
+        }
+        let member = Member {
+            ticket: ask.wait.then_some(ticket),
+            tenant: ask.tenant.clone(),
+            lane: ask.lane,
+            ttl,
+            since: now,
+            deadline: ask.deadline,
+            outcome: absent,
+        };
+        self.want(ask.prefix, ask.tenant).join(member);
+        let mut effects = self.settle(key);
         if !ask.wait {
             effects.extend(answer(Ok(absent.pending())));
         }
         effects
+    }
+
+    /// The caller of a prewarm has gone; its state is computed on only if somebody else wants it.
+    pub(crate) fn leave(&mut self, key: SegmentKey, ticket: u64) -> Vec<CacheEffect> {
+        if let Some(want) = self.wants.get_mut(&key) {
+            want.leave(ticket);
+        }
+        self.settle(key)
     }
 
     /// Gives up a tenant's pin, and its prewarms of the state that were answered with "pending"; says
@@ -145,7 +143,7 @@ impl<S: Segment> CacheCore<S> {
         let before = want.prewarms.len();
         want.prewarms.retain(|member| member.ticket.is_some() || member.tenant != *tenant);
         let was_pending = want.prewarms.len() < before;
-        (was_pinned || was_pending, self.forget_unwanted(key))
+        (was_pinned || was_pending, self.settle(key))
     }
 
     /// Keeps a state whose response is out, at no cost if its pages are still there.
@@ -158,11 +156,12 @@ impl<S: Segment> CacheCore<S> {
             effects.push(tell(Word::Registered));
             return effects;
         }
-        let hopeless = self.draining || !self.residency.could_hold(&path);
-        if hopeless || self.has_room_for(key).is_err() {
+        let is_full = !self.wants.contains_key(&key) && self.wants.len() >= self.config.wants_max;
+        if self.draining || is_full || !self.residency.could_hold(&path) {
             return vec![tell(Word::Dropped)];
         }
-        let mut effects = self.want(prefix, tenant, Lane::Idle, None);
+        self.want(prefix, tenant).registration = true;
+        let mut effects = self.settle(key);
         effects.push(tell(Word::Deferred));
         effects
     }
@@ -172,20 +171,23 @@ impl<S: Segment> CacheCore<S> {
         if let Some(want) = self.wants.get_mut(&key) {
             want.registration = false;
         }
-        self.forget_unwanted(key)
+        self.settle(key)
     }
 
     /// The scheduler has begun to compute a wanted state.
-    pub(crate) fn want_started(&self, key: SegmentKey) -> Vec<CacheEffect> {
-        let registering = self.wants.get(&key).is_some_and(|want| want.registration);
-        if registering { vec![CacheEffect::Tell { key, word: Word::Started }] } else { Vec::new() }
+    pub(crate) fn want_started(&mut self, key: SegmentKey, now: Instant) -> Vec<CacheEffect> {
+        let Some(want) = self.wants.get_mut(&key) else { return Vec::new() };
+        want.started.get_or_insert(now);
+        let tell = want.registration.then_some(CacheEffect::Tell { key, word: Word::Started });
+        tell.into_iter().collect()
     }
 
-    /// The scheduler is done with a wanted state, which is still leased if it was computed.
+    /// The scheduler is done with a wanted state, which is still leased if it was computed, with so
+    /// many tokens on its account.
     pub(crate) fn want_ended(
         &mut self,
         key: SegmentKey,
-        result: &Result<(), ReadError>,
+        result: &Result<u32, ReadError>,
         now: Instant,
     ) -> Vec<CacheEffect> {
         let Some(want) = self.wants.remove(&key) else { return Vec::new() };
@@ -195,25 +197,30 @@ impl<S: Segment> CacheCore<S> {
         let longest = want.prewarms.iter().max_by_key(|member| member.ttl).filter(|_| stored);
         let until =
             longest.and_then(|member| self.residency.pin(&path, (&member.tenant, member.ttl), now));
-        let outcome = |member: &Member| match result {
-            Ok(()) if stored => Ok(member.outcome.stored(until)),
-            Ok(()) => Ok(member.outcome),
-            Err(error) => Err(error.clone()),
+        let mut effects = match result {
+            Ok(tokens) => want.outcomes(*tokens, stored, until, now),
+            Err(error) => want.refusals(error),
         };
-        let answers = want.prewarms.iter().filter_map(|member| {
-            let ticket = member.ticket?;
-            Some(CacheEffect::Answer { ticket, result: outcome(member) })
-        });
-        let mut effects: Vec<_> = answers.collect();
         if want.registration {
             let word = match result {
-                Ok(()) if stored => Word::Registered,
+                Ok(_) if stored => Word::Registered,
                 Err(ReadError::Engine(_)) => Word::Failed,
-                Ok(()) | Err(_) => Word::Dropped,
+                Ok(_) | Err(_) => Word::Dropped,
             };
             effects.push(CacheEffect::Tell { key, word });
         }
         effects
+    }
+
+    /// Whether a state is still to be computed.
+    pub(crate) fn is_wanted(&self, key: SegmentKey) -> bool {
+        self.wants.contains_key(&key)
+    }
+
+    /// When a prewarm next expires.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let members = self.wants.values().flat_map(|want| &want.prewarms);
+        members.filter_map(|member| member.deadline).min()
     }
 
     /// Ends pins and prewarms whose time is over.
@@ -225,25 +232,23 @@ impl<S: Segment> CacheCore<S> {
             if let Some(want) = self.wants.get_mut(&key) {
                 effects.extend(want.expire(now));
             }
-            effects.extend(self.forget_unwanted(key));
+            effects.extend(self.settle(key));
         }
         effects
     }
 
-    /// Gives up all wants and takes no more.
+    /// Gives up all wants for which nobody waits, and takes no more of them.
     pub(crate) fn drain(&mut self) -> Vec<CacheEffect> {
         self.draining = true;
         let mut effects = Vec::new();
-        for (key, want) in std::mem::take(&mut self.wants) {
-            let tickets = want.prewarms.iter().filter_map(|member| member.ticket);
-            effects.extend(
-                tickets
-                    .map(|ticket| CacheEffect::Answer { ticket, result: Err(ReadError::Draining) }),
-            );
+        let keys: Vec<_> = self.wants.keys().copied().collect();
+        for key in keys {
+            let Some(want) = self.wants.get_mut(&key) else { continue };
             if want.registration {
                 effects.push(CacheEffect::Tell { key, word: Word::Dropped });
             }
-            effects.push(CacheEffect::Unwant { key });
+            want.keep_awaited();
+            effects.extend(self.settle(key));
         }
         effects
     }
@@ -253,68 +258,43 @@ impl<S: Segment> CacheCore<S> {
         ResidencyView { prewarms_waiting, ..self.residency.view() }
     }
 
-    fn has_room_for(&self, key: SegmentKey) -> Result<(), ReadError> {
-        let (reads_waiting, reads_max) = (self.wants.len(), self.config.wants_max);
-        if reads_waiting < reads_max || self.wants.contains_key(&key) {
+    /// Whether one more state may be wanted, by anybody and by this tenant.
+    fn has_room_for(&self, ask: &PrewarmAsk) -> Result<(), RejectReason> {
+        if self.wants.contains_key(&ask.prefix.state.key) {
             return Ok(());
         }
-        let retry_after = RETRY_AFTER;
-        Err(ReadError::Rejected(RejectReason::QueueFull { reads_waiting, reads_max, retry_after }))
+        let theirs = |want: &&Want| want.tenant == ask.tenant && !want.prewarms.is_empty();
+        let of_tenant = self.wants.values().filter(theirs).count();
+        let (all_max, tenant_max) = (self.config.wants_max, self.config.wants_tenant_max);
+        let retry_after = ask.retry_after;
+        let full = |waiting, waiting_max, of_tenant| {
+            Err(RejectReason::PrewarmsFull { waiting, waiting_max, of_tenant, retry_after })
+        };
+        if self.wants.len() >= all_max {
+            return full(self.wants.len(), all_max, false);
+        }
+        if of_tenant >= tenant_max { full(of_tenant, tenant_max, true) } else { Ok(()) }
     }
 
-    /// Adds a prewarm, or without one a registration, to the want for a state.
-    fn want(
-        &mut self,
-        prefix: Prefix,
-        tenant: TenantId,
-        lane: Lane,
-        member: Option<Member>,
-    ) -> Vec<CacheEffect> {
+    /// The want for a state, which is new if there is none.
+    fn want(&mut self, prefix: Prefix, tenant: TenantId) -> &mut Want {
         let key = prefix.state.key;
-        let is_new = !self.wants.contains_key(&key);
-        let want = self.wants.entry(key).or_insert_with(|| Want {
-            prefix,
-            tenant,
-            lane,
-            registration: false,
-            prewarms: Vec::new(),
-        });
-        let was_registration = want.prewarms.is_empty();
-        want.registration |= member.is_none();
-        want.prewarms.extend(member);
-        let is_registration = want.prewarms.is_empty();
-        let changed = lane < want.lane || was_registration != is_registration;
-        want.lane = want.lane.min(lane);
-        if !is_new && !changed {
+        self.wants.entry(key).or_insert_with(|| Want::new(prefix, tenant))
+    }
+
+    /// Tells the scheduler how a want stands now, if that has changed; one that nobody has any more
+    /// is given up.
+    fn settle(&mut self, key: SegmentKey) -> Vec<CacheEffect> {
+        let Some(want) = self.wants.get_mut(&key) else { return Vec::new() };
+        let Some(standing) = want.standing() else {
+            self.wants.remove(&key);
+            return vec![CacheEffect::Unwant { key }];
+        };
+        if want.told.replace(standing) == Some(standing) {
             return Vec::new();
         }
         let (prefix, tenant) = (want.prefix.clone(), want.tenant.clone());
-        vec![CacheEffect::Want { prefix, tenant, lane: want.lane, is_registration }]
-    }
-
-    fn forget_unwanted(&mut self, key: SegmentKey) -> Vec<CacheEffect> {
-        let unwanted =
-            self.wants.get(&key).is_some_and(|want| !want.registration && want.prewarms.is_empty());
-        if !unwanted {
-            return Vec::new();
-        }
-        self.wants.remove(&key);
-        vec![CacheEffect::Unwant { key }]
-    }
-}
-
-impl Want {
-    /// Removes the prewarms whose deadline has passed, and answers those that wait.
-    fn expire(&mut self, now: Instant) -> Vec<CacheEffect> {
-        let is_over = |member: &Member| member.deadline.is_some_and(|deadline| deadline <= now);
-        let over = self.prewarms.iter().filter(|member| is_over(member));
-        let answers = over.filter_map(|member| {
-            let waited = now.saturating_duration_since(member.since);
-            let result = Err(ReadError::Expired { waited, spent: None });
-            Some(CacheEffect::Answer { ticket: member.ticket?, result })
-        });
-        let effects = answers.collect();
-        self.prewarms.retain(|member| !is_over(member));
-        effects
+        let (lane, is_registration) = standing;
+        vec![CacheEffect::Want { prefix, tenant, lane, is_registration }]
     }
 }

@@ -77,6 +77,7 @@ impl<S: Segment> SchedulerCore<S> {
 
     fn displace(&mut self, lane: Lane, decision: DecisionId) {
         self.untouched.over(lane, decision);
+        self.counts.displaced += 1;
         let waiting = Backlog {
             tokens: self.queue.tokens(),
             tokens_per_second: self.pace.tokens_per_second(),

@@ -175,6 +175,11 @@ impl Draft {
         self.chunks.is_empty() && self.rows.is_empty()
     }
 
+    /// Whether there is neither a step nor a lease to ask for.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.is_empty() && !self.has_asks()
+    }
+
     fn has_asks(&self) -> bool {
         !self.asks.is_empty()
     }

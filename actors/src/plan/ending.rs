@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use crate::engine::Segment;
 use crate::error::{ReadError, RejectReason, Spent};
+use crate::plan::counts::Stage;
 use crate::plan::queue::Asker;
 use crate::plan::scheduler::{SchedulerCore, SchedulerEffect};
 use crate::plan::{DecisionId, ReadId};
@@ -43,6 +44,7 @@ impl<S: Segment> SchedulerCore<S> {
     /// Cancels what waits of a decision; what runs is let finish, its result dropped.
     pub(super) fn cancel(&mut self, decision: DecisionId) {
         for asker in self.take_askers(decision) {
+            self.counts.cancelled[Stage::of(&asker) as usize] += 1;
             self.end(asker.read, asker.place.0, Err(ReadError::Cancelled));
         }
     }
@@ -76,14 +78,15 @@ impl<S: Segment> SchedulerCore<S> {
         let Some(entry) = self.decisions.get_mut(&decision) else { return };
         entry.is_expired = true;
         let key = entry.key;
-        for asker in self.queue.take_decision(key, decision) {
+        for asker in self.take_askers(decision) {
             let expired = ReadError::Expired {
                 waited: now.saturating_duration_since(asker.admitted),
                 spent: Some(spent(&asker, now)),
             };
+            self.counts.expired[Stage::of(&asker) as usize] += 1;
             self.end(asker.read, asker.place.0, Err(expired));
         }
-        // What runs may finish; the hold on the state ends with the step.
+        // What runs is let finish, its result dropped; the hold on the state ends with the step.
         if let Some(group) = self.queue.group_mut(key) {
             group.decisions.remove(&decision);
         }
@@ -94,18 +97,9 @@ impl<S: Segment> SchedulerCore<S> {
         if self.drain.is_some() {
             return;
         }
+        // What is wanted still, somebody waits for: the cache has given up the rest.
         let done_before = self.totals.done;
         self.drain = Some(Drain { since: now, done_before, is_over: false, is_reported: false });
-        let wanted: Vec<_> = self
-            .queue
-            .groups()
-            .filter(|(_, group)| group.want.is_some())
-            .map(|(key, _)| key)
-            .collect();
-        for key in wanted {
-            self.end_want(key, Err(ReadError::Draining));
-            self.release_if_unused(key);
-        }
     }
 
     pub(super) fn check_drain(&mut self, now: Instant) {
@@ -116,7 +110,8 @@ impl<S: Segment> SchedulerCore<S> {
             // Every time: a step that fails meanwhile puts its rows back.
             self.fail_waiting(&ReadError::Draining);
         }
-        let is_done = self.decisions.is_empty() || drain.is_over;
+        let is_idle = self.decisions.is_empty() && self.queue.wants() == 0;
+        let is_done = is_idle || drain.is_over;
         if is_done && self.running.is_none() {
             drain.is_reported = true;
             drain.is_over = true;

@@ -144,7 +144,7 @@ impl World {
                 self.cache.residency.commit(computed);
                 Vec::new()
             }
-            SchedulerEffect::WantStarted { key } => self.cache.want_started(key),
+            SchedulerEffect::WantStarted { key } => self.cache.want_started(key, now),
             SchedulerEffect::WantEnded { key, result } => self.cache.want_ended(key, &result, now),
             SchedulerEffect::Run(_)
             | SchedulerEffect::Reply { .. }
@@ -229,7 +229,8 @@ impl World {
     fn prewarm(&mut self, name: u32, lane: Lane) {
         let prefix = state(name);
         let (tenant, ttl, deadline) = (tenant(name), None, None);
-        let ask = PrewarmAsk { ticket: 0, tenant, prefix, lane, ttl, wait: false, deadline };
+        let (ticket, wait, retry_after) = (0, false, Duration::ZERO);
+        let ask = PrewarmAsk { ticket, tenant, prefix, lane, ttl, wait, deadline, retry_after };
         let effects = self.cache.prewarm(ask, self.now);
         self.take_cache_effects(effects);
     }

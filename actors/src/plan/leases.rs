@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::engine::Segment;
-use crate::plan::queue::Lease;
+use crate::plan::queue::{Group, Lease};
 use crate::plan::residency::LeaseReply;
 use crate::plan::scheduler::{SchedulerCore, SchedulerEffect};
 use crate::read::SegmentKey;
@@ -46,6 +46,25 @@ impl<S: Segment> SchedulerCore<S> {
             let path = group.path.iter().map(|segment| segment.key).collect();
             self.effects.push(SchedulerEffect::Release { path, served });
         }
+    }
+
+    /// Gives back what open decisions hold between two stages, where reads wait and none could run for
+    /// want of memory: they would wait for each other. Says whether there was any.
+    pub(super) fn give_back_idle_leases(&mut self) -> bool {
+        if self.queue.waiting() == [0; 4] {
+            return false;
+        }
+        let is_idle = |group: &Group| !group.has_work() && group.in_step == 0;
+        let groups = self.queue.leased().filter(|(_, group)| is_idle(group));
+        let idle: Vec<_> = groups.map(|(key, group)| (key, group.path.clone())).collect();
+        for (key, path) in &idle {
+            let served = self.segments.released(path);
+            self.queue.set_lease(*key, Lease::Absent);
+            self.generation += 1;
+            let path = path.iter().map(|segment| segment.key).collect();
+            self.effects.push(SchedulerEffect::Release { path, served });
+        }
+        !idle.is_empty()
     }
 
     pub(super) fn ask(&mut self, key: SegmentKey, may_overflow: bool) {

@@ -26,6 +26,7 @@
 //! | 25 a pin lasts from hit to hit and not longer; `unpin` ends it | `tests::pins_keep_within_their_budgets_and_end_with_time`, `decisions::prewarming` |
 //! | 26 nothing of another epoch is taken in, a new one begins empty | `tests::a_commit_of_another_epoch_is_dropped`, `decisions::failing` |
 
+mod ages;
 mod block;
 mod pins;
 mod queues;
@@ -43,6 +44,8 @@ use crate::plan::segments::Served;
 use crate::prewarm::Tier;
 use crate::read::{SegmentKey, TenantId};
 use crate::snapshot::ResidencyView;
+pub(crate) use ages::Age;
+use ages::Ages;
 use block::Block;
 use pins::Pin;
 use queues::Queues;
@@ -111,6 +114,7 @@ pub(crate) struct Residency<S> {
     evictions: u64,
     duplicate_tokens: u64,
     changes: Vec<Change>,
+    ages: Ages,
 }
 
 /// Sums over blocks and leases.
@@ -126,6 +130,8 @@ struct Bytes {
     protected: u64,
     /// Of `used`, what pins keep.
     pinned: u64,
+    /// What leases that are not complete have.
+    partial: u64,
     /// Held and promised beyond the budget.
     overflow: u64,
 }
@@ -178,6 +184,7 @@ impl<S: Segment> Residency<S> {
             evictions: 0,
             duplicate_tokens: 0,
             changes: Vec::new(),
+            ages: Ages::default(),
         }
     }
 
@@ -213,6 +220,7 @@ impl<S: Segment> Residency<S> {
         for found in found.iter().filter(|found| !found.is_leased) {
             self.lock(found.end);
         }
+        self.note_reuse(found.last());
         if overflow {
             self.overflow_state = path.last().map(|segment| segment.key);
         } else {
@@ -266,6 +274,7 @@ impl<S: Segment> Residency<S> {
             }
             let Some(lease) = self.leases.remove(key) else { continue };
             self.free_reserved(&lease);
+            self.bytes.partial -= self.partial_bytes(&lease);
             if self.overflow_state == Some(*key) {
                 self.overflow_state = None;
             }
@@ -297,11 +306,11 @@ impl<S: Segment> Residency<S> {
     }
 
     /// How well a state that is asked for now could be kept.
-    pub(crate) fn tier(&self) -> Tier {
-        match (self.caps.keeps_segments, self.budget) {
+    pub(crate) fn tier(&self, path: &[PathSegment]) -> Tier {
+        match (self.caps.keeps_segments, self.could_hold(path)) {
             (false, _) => Tier::Unsupported,
-            (true, 0) => Tier::Off,
-            (true, _) => Tier::Exact,
+            (true, false) => Tier::Off,
+            (true, true) => Tier::Exact,
         }
     }
 
@@ -317,6 +326,7 @@ impl<S: Segment> Residency<S> {
             reserved: self.bytes.reserved,
             pinned: self.bytes.pinned,
             protected: self.bytes.protected,
+            partial: self.bytes.partial,
             overflow: self.bytes.overflow,
             segments: self.blocks.len(),
             leased: self.leases.len(),
@@ -368,6 +378,7 @@ impl<S: Segment> Residency<S> {
         }
         let (segment, found_to) = (segment.clone(), segment.start + done);
         let lease = Lease { segment, parent, count: 1, done, end, found_to, reserved, overflow };
+        self.bytes.partial += self.partial_bytes(&lease);
         self.leases.insert(lease.segment.key, lease);
     }
 

@@ -29,6 +29,8 @@ pub(crate) struct Running {
     pub(crate) rows: Vec<RunningRow>,
     /// Whether it computes a state for a registration.
     pub(crate) is_registration: bool,
+    /// Whether it only tells whether the engine works.
+    pub(crate) is_probe: bool,
 }
 
 impl Running {
@@ -92,6 +94,7 @@ impl<S: Segment> SchedulerCore<S> {
             chunks: draft.chunks,
             rows: running_rows,
             is_registration,
+            is_probe: false,
         };
         self.note_touched(&running);
         self.running = Some(running);
@@ -118,6 +121,7 @@ impl<S: Segment> SchedulerCore<S> {
             served.extend(tenants.into_iter().map(|(tenant, lane)| (lane, tenant, share)));
         }
         for (lane, tenant, tokens) in served {
+            self.counts.served(&tenant, tokens);
             let weight = self.order.weight(&tenant);
             self.queue.charge(lane, &tenant, tokens.into(), weight);
         }

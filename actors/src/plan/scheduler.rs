@@ -9,19 +9,21 @@ use std::time::{Duration, Instant};
 use crate::config::{OrderConfig, SchedulerConfig};
 use crate::engine::{Caps, EngineError, Epoch, Segment, Step, StepOutcome};
 use crate::error::ReadError;
+use crate::plan::counts::{Counts, Stage};
 use crate::plan::displace::Untouched;
-use crate::plan::draft::{Moment, StepLimits, form};
+use crate::plan::draft::{Draft, Moment, StepLimits, form};
 use crate::plan::ending::Drain;
 use crate::plan::failures::Failures;
 use crate::plan::pace::{Pace, Shares};
 use crate::plan::path::{PathSegment, path_of};
-use crate::plan::queue::{Asker, Lease, Queue, QueuedWant};
+use crate::plan::queue::{Asker, Lease, Queue};
+use crate::plan::relief::Relief;
 use crate::plan::residency::{Computed, LeaseReply};
 use crate::plan::running::Running;
 use crate::plan::segments::{Segments, Served};
 use crate::plan::{DecisionId, ReadId};
 use crate::read::{Lane, Prefix, ReadOutcome, ReadSpec, SegmentKey, TenantId};
-use crate::snapshot::{DrainReport, StepLogEntry, Totals};
+use crate::snapshot::{DrainReport, StateCounts, StepLogEntry, Totals};
 
 /// What happens to the scheduler.
 #[derive(Debug)]
@@ -77,8 +79,9 @@ pub(crate) enum SchedulerEffect<S> {
     Reply { read: ReadId, lane: Lane, result: Result<ReadOutcome, ReadError> },
     /// Tell the cache that a wanted state is being computed.
     WantStarted { key: SegmentKey },
-    /// Tell the cache how that ended; on success the state is still leased.
-    WantEnded { key: SegmentKey, result: Result<(), ReadError> },
+    /// Tell the cache how that ended: with so many tokens computed for it, and the state still leased,
+    /// or with an error.
+    WantEnded { key: SegmentKey, result: Result<u32, ReadError> },
     /// Note a step that ended.
     Log(StepLogEntry),
     /// Everything admitted has ended, or the drain timeout is over.
@@ -90,6 +93,8 @@ pub(crate) enum SchedulerEffect<S> {
 pub(crate) struct Decision {
     pub(crate) prefix_tokens: u32,
     pub(crate) key: SegmentKey,
+    /// Tokens of the prefix that were not resident when it came; `None` once they were counted.
+    pub(super) missing: Option<u32>,
     tenant: TenantId,
     pub(super) lane: Lane,
     deadline: Option<Instant>,
@@ -112,7 +117,8 @@ pub(crate) struct SchedulerCore<S> {
     pub(super) generation: u64,
     /// Chunk tokens that reads are charged for.
     pub(super) charges: BTreeMap<ReadId, u32>,
-    limits: StepLimits,
+    pub(super) limits: StepLimits,
+    pub(super) relief: Relief,
     /// Most reads that wait.
     pub(super) reads_max: usize,
     pub(super) order: OrderConfig,
@@ -125,14 +131,23 @@ pub(crate) struct SchedulerCore<S> {
     pub(super) epoch: Epoch,
     pub(super) next_step: u64,
     pub(super) totals: Totals,
+    pub(super) counts: Counts,
+    pub(super) states: StateCounts,
+    /// When they were counted.
+    pub(super) states_at: Instant,
     pub(super) pace: Pace,
     pub(super) shares: Shares,
     pub(super) failures: Failures,
+    pub(super) last_failure: Option<EngineError>,
+    /// How many steps in a row failed, where a probe is to tell whether the engine works.
+    pub(super) doubt: Option<usize>,
     pub(super) dead: Option<String>,
     pub(super) drain: Option<Drain>,
     pub(super) drain_timeout: Duration,
     pub(super) steps: u64,
     pub(super) last_progress: Instant,
+    /// When nothing waited or ran last.
+    pub(super) last_idle: Instant,
     pub(super) effects: Vec<SchedulerEffect<S>>,
 }
 
@@ -156,6 +171,7 @@ impl<S: Segment> SchedulerCore<S> {
             generation: 0,
             charges: BTreeMap::new(),
             limits,
+            relief: Relief::default(),
             reads_max: config.reads_max,
             order: config.order.clone(),
             patience: config.patience(),
@@ -164,20 +180,29 @@ impl<S: Segment> SchedulerCore<S> {
             epoch,
             next_step: 0,
             totals: Totals::default(),
+            counts: Counts::default(),
+            states: StateCounts::default(),
+            states_at: now,
             pace: Pace::default(),
             shares: Shares::default(),
             failures: Failures::new(config.failures_max, config.failure_window),
+            last_failure: None,
+            doubt: None,
             dead: None,
             drain: None,
             drain_timeout: config.drain_timeout,
             steps: 0,
             last_progress: now,
+            last_idle: now,
             effects: Vec::new(),
         }
     }
 
     /// Takes in an event and says what follows from it.
     pub(crate) fn on(&mut self, event: SchedulerEvent<S>, now: Instant) -> Vec<SchedulerEffect<S>> {
+        if !self.has_reads() {
+            self.last_idle = now;
+        }
         match event {
             SchedulerEvent::Open(opening) => self.open(opening),
             SchedulerEvent::Submit { decision, first, reads, at } => {
@@ -196,13 +221,20 @@ impl<S: Segment> SchedulerCore<S> {
             SchedulerEvent::Drain => self.begin_drain(now),
         }
         self.advance(now);
+        self.count_states(now);
         std::mem::take(&mut self.effects)
+    }
+
+    /// What was counted since this was last asked.
+    pub(crate) fn take_counts(&mut self) -> Counts {
+        std::mem::take(&mut self.counts)
     }
 
     fn open(&mut self, opening: Opening) {
         let Opening { decision, tenant, prefix, missing, lane, displaces, deadline } = opening;
         self.make_room(lane, displaces);
         let key = prefix.state.key;
+        let found_missing = Some(self.missing(key).unwrap_or(missing));
         let group = self.queue.group_or_new(path_of(&prefix), key, missing);
         group.decisions.insert(decision);
         if let Some(deadline) = deadline {
@@ -210,8 +242,23 @@ impl<S: Segment> SchedulerCore<S> {
         }
         let prefix_tokens = prefix.tokens();
         let (since, is_expired) = (None, false);
-        let entry = Decision { prefix_tokens, key, tenant, lane, deadline, since, is_expired };
+        let entry = Decision {
+            prefix_tokens,
+            key,
+            missing: found_missing,
+            tenant,
+            lane,
+            deadline,
+            since,
+            is_expired,
+        };
         self.decisions.insert(decision, entry);
+    }
+
+    /// Tokens that are missing of the path to `key`, if it is leased.
+    fn missing(&self, key: SegmentKey) -> Option<u32> {
+        let group = self.queue.group(key).filter(|group| group.lease == Lease::Granted)?;
+        Some(self.segments.remaining(&group.path))
     }
 
     fn submit(&mut self, decision: DecisionId, first: u32, reads: Vec<ReadSpec>, at: Instant) {
@@ -222,9 +269,13 @@ impl<S: Segment> SchedulerCore<S> {
             entry.since.get_or_insert(at);
             (entry.key, entry.lane, entry.tenant.clone())
         });
+        if let Some(ReadError::Expired { .. }) = &refusal {
+            self.counts.expired[Stage::Queue as usize] += reads.len() as u64;
+        }
         for (index, spec) in (first..).zip(reads) {
             let read = ReadId { decision, index };
             self.totals.admitted += 1;
+            self.counts.admitted += 1;
             if let (None, Some((key, lane, tenant))) = (&refusal, &known) {
                 let asker = Asker {
                     read,
@@ -264,13 +315,6 @@ impl<S: Segment> SchedulerCore<S> {
         }
     }
 
-    /// Whether the running step has a chunk of the path to `key`.
-    fn is_computing(&self, key: SegmentKey) -> bool {
-        let Some(group) = self.queue.group(key) else { return false };
-        let held = group.path.iter().filter_map(|segment| self.segments.get(segment.key));
-        group.lease == Lease::Granted && held.into_iter().any(|held| held.in_step)
-    }
-
     fn close(&mut self, decision: DecisionId) {
         self.cancel(decision);
         let Some(entry) = self.decisions.remove(&decision) else { return };
@@ -282,42 +326,6 @@ impl<S: Segment> SchedulerCore<S> {
             group.decisions.remove(&decision);
         }
         self.release_if_unused(entry.key);
-    }
-
-    fn want(&mut self, prefix: &Prefix, tenant: TenantId, lane: Lane, is_registration: bool) {
-        let key = prefix.state.key;
-        if self.dead.is_some() || self.drain.is_some() {
-            let error = self
-                .dead
-                .clone()
-                .map_or(ReadError::Draining, |why| ReadError::Engine(EngineError::Dead(why)));
-            self.effects.push(SchedulerEffect::WantEnded { key, result: Err(error) });
-            return;
-        }
-        let place = self.queue.next_place(lane);
-        let group = self.queue.group_or_new(path_of(prefix), key, prefix.tokens());
-        let started = group.want.as_ref().is_some_and(|want| want.started);
-        let place = group.want.as_ref().map_or(place, |want| (lane, want.place.1));
-        let is_resident =
-            group.lease == Lease::Granted && self.segments.remaining(&group.path) == 0;
-        let want = QueuedWant { place, tenant, is_registration, started };
-        self.queue.set_want(key, Some(want));
-        if is_resident {
-            self.end_want(key, Ok(()));
-        }
-    }
-
-    fn unwant(&mut self, key: SegmentKey) {
-        self.queue.set_want(key, None);
-        self.release_if_unused(key);
-    }
-
-    pub(super) fn end_want(&mut self, key: SegmentKey, result: Result<(), ReadError>) {
-        let wanted = self.queue.group(key).is_some_and(|group| group.want.is_some());
-        if wanted {
-            self.queue.set_want(key, None);
-            self.effects.push(SchedulerEffect::WantEnded { key, result });
-        }
     }
 
     /// What follows from any event: expiry, the next step, the end of a drain.
@@ -334,17 +342,28 @@ impl<S: Segment> SchedulerCore<S> {
             return;
         }
         let is_busy = self.running.is_some();
-        let turn = self.turn(now);
-        let moment = Moment { generation: self.generation, is_busy, turn };
-        let limits = self.limits.at(self.pace.tokens_per_second(), self.order.step_target);
-        let limits = if turn.by_age == [false; 4] { limits } else { limits.shared() };
-        let draft = form(&self.queue, &self.segments, limits, moment);
+        if self.doubt.is_some() && !is_busy {
+            self.start_probe(now);
+            return;
+        }
+        let mut draft = self.draft(is_busy, now);
+        if draft.is_stuck() && !is_busy && self.give_back_idle_leases() {
+            draft = self.draft(is_busy, now);
+        }
         for (key, may_overflow) in &draft.asks {
             self.ask(*key, *may_overflow);
         }
         if self.asked == 0 && !is_busy && !draft.is_empty() {
-            self.led = turn.first.is_some();
+            self.led = self.turn(now).first.is_some();
             self.start(draft, now);
         }
+    }
+
+    fn draft(&self, is_busy: bool, now: Instant) -> Draft {
+        let turn = self.turn(now);
+        let moment = Moment { generation: self.generation, is_busy, turn };
+        let limits = self.limits.at(self.pace.tokens_per_second(), self.order.step_target);
+        let limits = if turn.by_age == [false; 4] { limits } else { limits.shared() };
+        form(&self.queue, &self.segments, self.relief.apply(limits), moment)
     }
 }

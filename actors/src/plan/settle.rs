@@ -1,23 +1,18 @@
-//! What a step gave: segments to the cache, outcomes to their reads, second tries for what failed.
-//!
-//! A step that fails as a whole is bisected: each of its items runs once more, alone. What fails
-//! alone as well is at fault; its neighbours are not harmed.
+//! What a step gave: segments to the cache, outcomes to their reads.
 
 use std::time::Instant;
 
 use crate::engine::{EngineError, Epoch, RowOutcome, Segment, StepOutcome};
-use crate::error::ReadError;
 use crate::plan::draft::DraftChunk;
+use crate::plan::failures::Suspect;
 use crate::plan::path::PathSegment;
 use crate::plan::queue::{Asker, Group, Lease, QueuedRow};
 use crate::plan::residency::Computed;
 use crate::plan::running::{Running, RunningRow};
 use crate::plan::scheduler::{SchedulerCore, SchedulerEffect};
+use crate::plan::{DecisionId, ReadId};
 use crate::read::{ReadOutcome, ReadTiming, SegmentKey};
-use crate::snapshot::{ChunkLogEntry, StepLogEntry};
-
-/// How often an item may fail before it is given up: once in company, once alone.
-const ATTEMPTS_MAX: u8 = 2;
+use crate::snapshot::{ChunkLogEntry, StepLogEntry, Then};
 
 impl<S: Segment> SchedulerCore<S> {
     /// The engine is done with a step; an answer to any other step than the running one is void.
@@ -35,14 +30,22 @@ impl<S: Segment> SchedulerCore<S> {
         let Some(running) = self.running.take() else { return };
         self.steps += 1;
         self.last_progress = now;
+        if running.is_probe {
+            self.probed(result);
+            return;
+        }
         self.leave_step(&running);
         let result = result.and_then(|outcome| check_shape(&running, outcome));
-        self.effects.push(SchedulerEffect::Log(log_entry(&running, epoch, now, result.is_ok())));
+        let failure = self.failure_of(&running, &result);
+        let (then, succeeded) = (failure.as_ref().map(|failure| failure.then), result.is_ok());
+        let entry = StepLogEntry { succeeded, failure, ..log_entry(&running, epoch, now) };
+        self.effects.push(SchedulerEffect::Log(entry));
         let groups: Vec<_> = groups_of(&running).collect();
         match result {
             Ok(outcome) => self.succeed(running, outcome, now),
-            Err(error) => self.fail(running, &error, now),
+            Err(error) => self.fail(running, &error, then.unwrap_or(Then::GivenUp), now),
         }
+        self.judge(now);
         for key in groups {
             self.release_if_unused(key);
         }
@@ -62,7 +65,12 @@ impl<S: Segment> SchedulerCore<S> {
     }
 
     fn succeed(&mut self, running: Running, outcome: StepOutcome<S>, now: Instant) {
-        self.failures.succeeded();
+        if outcome.rows.is_empty() || outcome.rows.iter().any(Result::is_ok) {
+            self.failures.succeeded();
+        } else {
+            self.failures.gave_nothing(now);
+        }
+        self.relief.succeeded(self.limits);
         let elapsed = match outcome.elapsed {
             zero if zero.is_zero() => now.saturating_duration_since(running.since),
             elapsed => elapsed,
@@ -111,12 +119,22 @@ impl<S: Segment> SchedulerCore<S> {
         match chunk.charged {
             _ if !self.keeps_segments => {}
             Some(read) => *self.charges.entry(read).or_insert(0) += chunk.tokens,
-            None => self.totals.want_tokens += u64::from(chunk.tokens),
+            None => self.charge_want(chunk),
         }
+        self.clear(|| Suspect::Chunk(chunk.key));
         let sharers = self.segments.computed(chunk.key, segment.clone());
         self.commit((chunk.key, chunk.from), segment, false);
         self.commit_adopted();
         sharers
+    }
+
+    /// A chunk was computed because of a want.
+    fn charge_want(&mut self, chunk: &DraftChunk) {
+        self.totals.want_tokens += u64::from(chunk.tokens);
+        let group = self.queue.group_mut(chunk.group);
+        if let Some(want) = group.and_then(|group| group.want.as_mut()) {
+            want.computed += chunk.tokens;
+        }
     }
 
     fn commit(&mut self, (key, from): (SegmentKey, u32), segment: S, is_adopted: bool) {
@@ -165,7 +183,10 @@ impl<S: Segment> SchedulerCore<S> {
         now: Instant,
     ) {
         match result {
-            Ok(outcome) => self.answer(running.row, &outcome, since, now),
+            Ok(outcome) => {
+                self.clear(|| Suspect::row(&running));
+                self.answer(running.row, &outcome, since, now);
+            }
             Err(EngineError::Dead(why)) => {
                 self.fail_row(running.row, &EngineError::Dead(why.clone()));
                 self.die(&why);
@@ -173,11 +194,9 @@ impl<S: Segment> SchedulerCore<S> {
             Err(
                 error @ (EngineError::NonFinite
                 | EngineError::Forward(_)
+                | EngineError::Panic(_)
                 | EngineError::OutOfMemory(_)),
-            ) => {
-                // The step was sound, so the engine is not to blame.
-                self.retry_row(running, &error);
-            }
+            ) => self.retry_row(running, &error),
         }
     }
 
@@ -185,6 +204,7 @@ impl<S: Segment> SchedulerCore<S> {
         let suffix = row.tokens();
         for (rank, asker) in row.askers.into_iter().enumerate() {
             let charged = self.charges.remove(&asker.read).unwrap_or(0);
+            self.count_lookup(asker.read.decision, charged);
             let prefix = self.decisions.get(&asker.read.decision);
             let prompt = prefix.map_or(0, |decision| decision.prefix_tokens) + suffix;
             if let Some(held) = prefix.and_then(|decision| self.segments.get_mut(decision.key)) {
@@ -206,63 +226,18 @@ impl<S: Segment> SchedulerCore<S> {
         }
     }
 
-    fn fail(&mut self, running: Running, error: &EngineError, now: Instant) {
-        self.totals.step_failures += 1;
-        let was_alone = running.is_alone();
-        self.failures.failed(now);
-        for chunk in &running.chunks {
-            self.retry_chunk(chunk, was_alone, error);
-        }
-        for row in running.rows {
-            if !self.retry_row(row, error) {
-                self.failures.blame_item();
-            }
-        }
-        if let EngineError::Dead(why) = error {
-            self.die(why);
-        } else if self.failures.is_dead(now) {
-            self.die(&error.to_string());
-        }
-    }
-
-    fn retry_chunk(&mut self, chunk: &DraftChunk, was_alone: bool, error: &EngineError) {
-        let Some(held) = self.segments.get_mut(chunk.key) else { return };
-        held.attempts += 1;
-        if held.attempts < ATTEMPTS_MAX || !was_alone {
-            return;
-        }
-        held.attempts = 0;
-        self.failures.blame_item();
-        for key in self.groups_on(chunk.key) {
-            self.fail_group(key, &ReadError::Engine(error.clone()));
-        }
-    }
-
-    /// Lets a row run once more, alone; says whether it had not had that chance yet.
-    fn retry_row(&mut self, running: RunningRow, error: &EngineError) -> bool {
-        let RunningRow { group, mut row } = running;
-        row.attempts += 1;
-        let again = row.attempts < ATTEMPTS_MAX;
-        if again {
-            self.queue.put_back(group, row);
-        } else {
-            self.fail_row(row, error);
-        }
-        again
-    }
-
-    fn fail_row(&mut self, row: QueuedRow, error: &EngineError) {
-        for asker in row.askers {
-            self.end(asker.read, asker.place.0, Err(ReadError::Engine(error.clone())));
-        }
-    }
-
-    /// Gives the engine up: everything that waits fails.
-    fn die(&mut self, why: &str) {
-        if self.dead.is_none() {
-            self.dead = Some(why.to_owned());
-            self.fail_waiting(&ReadError::Engine(EngineError::Dead(why.to_owned())));
-        }
+    /// Counts what a decision found of its prefix, when its first read is answered; `charged` was
+    /// computed on that read's account.
+    fn count_lookup(&mut self, decision: DecisionId, charged: u32) {
+        let Some(entry) = self.decisions.get_mut(&decision) else { return };
+        let Some(missing) = entry.missing.take() else { return };
+        let reads = ReadId { decision, index: 0 }..=ReadId { decision, index: u32::MAX };
+        let others: u32 = self.charges.range(reads).map(|(_, tokens)| tokens).sum();
+        let (tokens, charged) = (entry.prefix_tokens, charged + others);
+        // An engine that keeps nothing computes all of it for each read.
+        let (missing, charged) =
+            if self.keeps_segments { (missing, charged) } else { (tokens, tokens) };
+        self.counts.looked_up(tokens, missing, charged);
     }
 }
 
@@ -298,10 +273,14 @@ fn timing(asker: &Asker, since: Instant, now: Instant) -> ReadTiming {
     }
 }
 
-fn log_entry(running: &Running, epoch: Epoch, now: Instant, succeeded: bool) -> StepLogEntry {
+/// The entry of a step that went well.
+fn log_entry(running: &Running, epoch: Epoch, now: Instant) -> StepLogEntry {
     let reads = |running: &RunningRow| {
         running.row.askers.iter().map(|asker| asker.read).collect::<Vec<_>>()
     };
+    let mut states: Vec<_> = groups_of(running).collect();
+    states.sort_unstable();
+    states.dedup();
     let chunk = |chunk: &DraftChunk| ChunkLogEntry {
         key: chunk.key,
         from: chunk.from,
@@ -314,7 +293,9 @@ fn log_entry(running: &Running, epoch: Epoch, now: Instant, succeeded: bool) -> 
         rows: running.rows.iter().map(reads).collect(),
         chunks: running.chunks.iter().map(chunk).collect(),
         tokens: running.tokens,
+        states: states.len(),
         elapsed: now.saturating_duration_since(running.since),
-        succeeded,
+        succeeded: true,
+        failure: None,
     }
 }

@@ -31,19 +31,22 @@ enum Policy {
     ByState,
     OrderOnly,
     Docket,
+    /// docket, whose callers take the lane that a refusal offers them.
+    Offers,
 }
 
-const POLICIES: [(Policy, &str); 4] = [
+const POLICIES: [(Policy, &str); 5] = [
     (Policy::FirstCome, "first come, no admission"),
     (Policy::ByState, "by state, no admission"),
     (Policy::OrderOnly, "docket's order, no admission"),
     (Policy::Docket, "docket"),
+    (Policy::Offers, "docket, offers taken"),
 ];
 
 /// How one decision ended.
 #[derive(Debug, Clone, Copy)]
 enum Ending {
-    Answered { lane: Lane, tenant: usize, latency: Duration },
+    Answered { lane: Lane, tenant: usize, latency: Duration, tokens: u32, moved: bool },
     Refused { lane: Lane },
     Lost { lane: Lane },
 }
@@ -52,9 +55,9 @@ pub(crate) fn run(seed: u64) {
     let capacity = capacity(seed);
     println!("capacity: {capacity:.2} decisions/s (first come keeps its queue bounded)");
     println!(
-        "| load | policy | urgent p50 / p99 s | normal p99 s | batch p99 s | mean s | goodput | refused u / n / b % | late % | tokens/s | Jain |"
+        "| load | policy | urgent p50 / p99 s | normal p99 s | batch p99 s | mean s | goodput | refused u / n / b % | moved % | late % | computed tokens/s | answered tokens/s | Jain |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for load in LOADS {
         for (policy, name) in POLICIES {
             let runs = (seed..seed + SEEDS).map(|seed| play(policy, seed, capacity * load));
@@ -82,6 +85,7 @@ struct Outcome {
     /// Seconds from the last arrival until all is done.
     left: f64,
     tokens_per_second: f64,
+    answered_per_second: f64,
 }
 
 fn play(policy: Policy, seed: u64, rate: f64) -> Outcome {
@@ -100,9 +104,10 @@ fn play(policy: Policy, seed: u64, rate: f64) -> Outcome {
             tasks.push((arrival.at, tokio::spawn(decide(handle.clone(), policy, number, arrival))));
         }
         let ended = Instant::now();
-        let mut endings = Vec::new();
+        let (mut endings, mut answered) = (Vec::new(), 0);
         for (at, task) in tasks {
             let ending = task.await.unwrap();
+            answered += ending.tokens();
             if at.as_secs_f64() < WARM_UP {
                 continue;
             }
@@ -110,8 +115,10 @@ fn play(policy: Policy, seed: u64, rate: f64) -> Outcome {
         }
         // Until all is answered: an order that puts the long ones off has them yet to do.
         let computed = handle.snapshot().load.totals.computed_tokens;
-        let tokens_per_second = computed as f64 / began.elapsed().as_secs_f64();
-        Outcome { endings, left: ended.elapsed().as_secs_f64(), tokens_per_second }
+        let rate = |tokens: u64| tokens as f64 / began.elapsed().as_secs_f64();
+        let (tokens_per_second, answered_per_second) = (rate(computed), rate(answered));
+        let left = ended.elapsed().as_secs_f64();
+        Outcome { endings, left, tokens_per_second, answered_per_second }
     })
 }
 
@@ -119,7 +126,7 @@ fn config(policy: Policy) -> Config {
     let mut config = Config::default();
     config.cache.kv_bytes = KV_TOKENS;
     let scheduler = &mut config.scheduler;
-    if policy != Policy::Docket {
+    if !policy.admits() {
         scheduler.reads_max = 1 << 24;
         scheduler.tenant_reads_max = 1 << 24;
         scheduler.tokens_max = u64::MAX;
@@ -139,12 +146,36 @@ fn config(policy: Policy) -> Config {
 }
 
 async fn decide(handle: Handle, policy: Policy, number: u32, arrival: Arrival) -> Ending {
+    let mut lane = arrival.lane;
+    loop {
+        match ask(&handle, policy, number, &arrival, lane).await {
+            Err(ReadError::Rejected(reason)) => match reason.downgrade() {
+                Some(lower) if policy == Policy::Offers => lane = lower,
+                _ => return Ending::Refused { lane: arrival.lane },
+            },
+            Err(_) => return Ending::Lost { lane },
+            Ok(latency) => {
+                let Arrival { tenant, state_tokens, reads, suffix_tokens, .. } = arrival;
+                let (tokens, moved) = (state_tokens + reads * suffix_tokens, lane != arrival.lane);
+                return Ending::Answered { lane, tenant, latency, tokens, moved };
+            }
+        }
+    }
+}
+
+async fn ask(
+    handle: &Handle,
+    policy: Policy,
+    number: u32,
+    arrival: &Arrival,
+    lane: Lane,
+) -> Result<Duration, ReadError> {
     let at = Instant::now();
-    let Arrival { tenant, lane, state, state_tokens, reads, suffix_tokens, .. } = arrival;
+    let Arrival { tenant, state, state_tokens, reads, suffix_tokens, .. } = *arrival;
     let prefix = prefix(u32::try_from(tenant).unwrap(), state, state_tokens);
     let is_plain = matches!(policy, Policy::FirstCome | Policy::ByState);
     // With admission a caller says until when an answer is of use to it; without, all wait for theirs.
-    let limit = Config::default().scheduler.wait_max(lane).filter(|_| policy == Policy::Docket);
+    let limit = Config::default().scheduler.wait_max(lane).filter(|_| policy.admits());
     let meta = DecisionMeta {
         deadline: limit.map(|limit| at + limit),
         deadline_is_asked: limit.is_some(),
@@ -153,17 +184,16 @@ async fn decide(handle: Handle, policy: Policy, number: u32, arrival: Arrival) -
         suffix_tokens_max: suffix_tokens,
         ..meta(&prefix, if is_plain { Lane::Normal } else { lane }, reads)
     };
-    let Ok(mut decision) = handle.open(meta) else { return Ending::Refused { lane } };
+    let mut decision = handle.open(meta)?;
     let specs = (0..reads).map(|index| read(number * 8 + index, suffix_tokens)).collect();
-    let outcomes: Result<Vec<_>, ReadError> =
-        decision.read(specs).await.and_then(|outcomes| outcomes.into_iter().collect());
-    match outcomes {
-        Ok(_) => {
-            decision.responded();
-            Ending::Answered { lane, tenant, latency: at.elapsed() }
-        }
-        Err(ReadError::Rejected(_)) => Ending::Refused { lane },
-        Err(_) => Ending::Lost { lane },
+    decision.read(specs).await?.into_iter().collect::<Result<Vec<_>, _>>()?;
+    decision.responded();
+    Ok(at.elapsed())
+}
+
+impl Policy {
+    fn admits(self) -> bool {
+        matches!(self, Self::Docket | Self::Offers)
     }
 }
 
@@ -171,6 +201,13 @@ impl Ending {
     fn lane(self) -> Lane {
         match self {
             Self::Answered { lane, .. } | Self::Refused { lane } | Self::Lost { lane } => lane,
+        }
+    }
+
+    fn tokens(self) -> u64 {
+        match self {
+            Self::Answered { tokens, .. } => tokens.into(),
+            Self::Refused { .. } | Self::Lost { .. } => 0,
         }
     }
 
@@ -234,13 +271,18 @@ fn row(load: f64, name: &str, runs: &[Outcome]) {
     let mean = latencies().sum::<f64>() / latencies().count().max(1) as f64;
     let goodput = in_time as f64 / admitted.max(1) as f64;
     let late = 100.0 * lost as f64 / admitted.max(1) as f64;
-    let tokens = runs.iter().map(|run| run.tokens_per_second).sum::<f64>() / runs.len() as f64;
+    let moved =
+        endings.iter().filter(|e| matches!(e, Ending::Answered { moved: true, .. })).count();
+    let moved = 100.0 * moved as f64 / endings.len().max(1) as f64;
+    let mean_of = |of: fn(&Outcome) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+    let computed = mean_of(|run| run.tokens_per_second);
+    let answered = mean_of(|run| run.answered_per_second);
     let refused = lanes.map(|lane| format!("{:.1}", lane.refused_percent())).join(" / ");
     let [p50, p99] = [50, 99].map(|share| urgent.percentile(share));
     let (normal, batch, jain) = (normal.percentile(99), batch.percentile(99), jain(&endings));
     println!(
         "| {load} | {name} | {p50:.2} / {p99:.2} | {normal:.1} | {batch:.1} | {mean:.2} | {goodput:.3} \
-         | {refused} | {late:.1} | {tokens:.0} | {jain:.2} |"
+         | {refused} | {moved:.1} | {late:.1} | {computed:.0} | {answered:.0} | {jain:.2} |"
     );
 }
 

@@ -84,6 +84,25 @@ async fn an_expired_read_says_how_long_it_waited() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_read_expires_in_its_step_and_says_where_its_time_went() {
+    let (handle, engine) = started(|_| ()).await;
+    // The step takes 124 ms.
+    let mut late = meta(&prefix(1, 1, 130), Lane::Normal, 1);
+    late.deadline = Some(Instant::now() + Duration::from_millis(50));
+    let mut decision = handle.open(late).unwrap();
+    let outcome = decision.read(vec![spec(1, 20)]).await.unwrap().remove(0);
+    let Err(ReadError::Expired { waited, spent: Some(spent) }) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(waited, Duration::from_millis(50));
+    assert_eq!(spent.queue + spent.state + spent.engine, waited);
+    drop(decision);
+    sleep(Duration::from_millis(200)).await;
+    assert_eq!(engine.tokens.load(Ordering::SeqCst), 170, "the step was let finish");
+    assert_eq!(handle.snapshot().load.totals.expired, 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_drain_answers_everything() {
     let (handle, _) = started(|config| {
         config.scheduler.drain_timeout = Duration::from_secs(2);

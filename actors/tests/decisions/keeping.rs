@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use actors::{Lane, ReadError, Register, RejectReason};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::fake::{expected, meta, prefix, spec};
 use crate::support::{decide_one, prewarm, settle, spawn_in, spawn_one, started};
@@ -21,6 +21,32 @@ async fn a_second_question_hits_only_when_registered() {
         let counters = handle.snapshot().registration;
         assert!(counters.balance());
         assert_eq!(counters.registered, 2 * u64::from(when == Register::After));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn registration_delays_no_read_by_more_than_one_chunk() {
+    let mut latencies = Vec::new();
+    for when in [Register::Off, Register::After] {
+        // Memory for three states: what is registered drives out what was.
+        let (handle, engine) = started(|config| {
+            config.cache.kv_bytes = 1_000;
+            config.registration.when = when;
+        })
+        .await;
+        let chunk = engine.step_cost + engine.token_cost * 192;
+        let mut of_this = Vec::new();
+        for name in 0..40 {
+            let at = Instant::now();
+            decide_one(&handle, &prefix(1, name % 7, 300), spec(name, 20)).await;
+            of_this.push(at.elapsed());
+            sleep(Duration::from_millis(u64::from(name) % 5 * 30)).await;
+        }
+        latencies.push((of_this, chunk));
+    }
+    let [(without, chunk), (with, _)] = &latencies[..] else { unreachable!() };
+    for (name, (with, without)) in with.iter().zip(without).enumerate() {
+        assert!(*with <= *without + *chunk, "{name}: {with:?} with, {without:?} without");
     }
 }
 
@@ -102,6 +128,26 @@ async fn the_state_stays_leased_between_stages() {
     let computed: Vec<_> =
         outcomes.iter().map(|outcome| outcome.as_ref().unwrap().computed_tokens).collect();
     assert_eq!(computed, [20, 21]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_held_between_stages_is_given_back_when_nothing_else_could_run() {
+    for kv_bytes in [0, 400] {
+        let (handle, _) = started(|config| config.cache.kv_bytes = kv_bytes).await;
+        let (ours, theirs) = (prefix(1, 1, 300), prefix(1, 2, 300));
+        let mut decision = handle.open(meta(&ours, Lane::Normal, 1)).unwrap();
+        decision.read(vec![spec(1, 20)]).await.unwrap();
+        // A longer state that begins with ours, as that of a long question does.
+        let longer = prefix(1, 1, 700);
+        let reads =
+            [spawn_one(&handle, theirs, spec(2, 20)), spawn_one(&handle, longer, spec(3, 20))];
+        for read in reads {
+            let read = timeout(Duration::from_secs(5), read).await;
+            read.expect("they wait for what is held").unwrap();
+        }
+        let second = decision.read(vec![spec(4, 20)]).await.unwrap().remove(0).unwrap();
+        assert_eq!(second.row, expected(&ours, &spec(4, 20)));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,6 +11,10 @@ mod failing;
 #[cfg(test)]
 mod keeping;
 #[cfg(test)]
+mod observing;
+#[cfg(test)]
+mod prewarm_ending;
+#[cfg(test)]
 mod prewarming;
 #[cfg(test)]
 mod reading;

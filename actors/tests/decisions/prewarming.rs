@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use actors::{PrewarmSpec, Register, TenantId, Tier, start};
+use actors::{Lane, PrewarmSpec, Register, TenantId, Tier, start};
 use tokio::time::{Instant, sleep};
 
-use crate::fake::{FakeEngine, expected, prefix, spec};
+use crate::fake::{FakeEngine, expected, meta, prefix, spec};
 use crate::support::{config, decide_one, prewarm, settle, spawn_one, started};
 
 #[tokio::test(start_paused = true)]
@@ -15,12 +15,12 @@ async fn a_prewarmed_state_costs_a_question_only_its_own_tokens() {
     let (handle, _) = started(|config| config.registration.when = Register::Off).await;
     let prefix = prefix(1, 1, 700);
     let outcome = handle.prewarm(prewarm(&prefix, true)).await.unwrap();
-    assert_eq!((outcome.prompt_tokens, outcome.reused), (720, 0));
+    assert_eq!((outcome.prompt_tokens, outcome.reused, outcome.computed), (720, 0, 720));
     assert!(outcome.stored && outcome.pinned && !outcome.pending);
     settle().await;
     assert_eq!(decide_one(&handle, &prefix, spec(1, 20)).await.computed_tokens, 20);
     let again = handle.prewarm(prewarm(&prefix, true)).await.unwrap();
-    assert_eq!((again.reused, again.stored), (720, true));
+    assert_eq!((again.reused, again.stored, again.computed), (720, true, 0));
     assert_eq!(handle.snapshot().load.totals.want_tokens, 720);
 }
 
@@ -47,6 +47,26 @@ async fn a_pin_ends_with_its_time_to_live() {
     sleep(Duration::from_secs(290)).await;
     assert!(handle.snapshot().residency.pinned > 0, "a hit makes it young again");
     sleep(Duration::from_secs(20)).await;
+    assert_eq!(handle.snapshot().residency.pinned, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pin_lasts_while_its_state_is_in_use() {
+    let (handle, _) = started(|_| ()).await;
+    let prefix = prefix(1, 1, 200);
+    handle.prewarm(prewarm(&prefix, true)).await.unwrap();
+    // Decisions that follow each other so closely that one is open at any time.
+    let mut open = handle.open(meta(&prefix, Lane::Normal, 1)).unwrap();
+    for name in 0..8 {
+        open.read(vec![spec(name, 20)]).await.unwrap();
+        sleep(Duration::from_secs(100)).await;
+        let next = handle.open(meta(&prefix, Lane::Normal, 1)).unwrap();
+        drop(std::mem::replace(&mut open, next));
+    }
+    drop(open);
+    settle().await;
+    assert!(handle.snapshot().residency.pinned > 0);
+    sleep(Duration::from_secs(301)).await;
     assert_eq!(handle.snapshot().residency.pinned, 0);
 }
 

@@ -19,6 +19,7 @@ use actors::{
 use tokio::time::{sleep, timeout};
 
 use crate::fake::{FakeEngine, accounted, expected, meta, prefix, spec};
+use crate::support::prewarm as prewarm_spec;
 
 /// What the names of a scenario stand for.
 #[derive(Default)]
@@ -131,8 +132,7 @@ async fn submit(handle: Handle, what: Submit, names: Arc<Names>) -> String {
 
 async fn prewarm(handle: Handle, at: Duration, prefix: Prefix, lane: Lane) -> String {
     sleep(at).await;
-    let (tenant, ttl, deadline) = (TenantId(Arc::from("t")), None, None);
-    let spec = PrewarmSpec { tenant, prefix, lane, ttl, wait: true, deadline };
+    let spec = PrewarmSpec { lane, ..prewarm_spec(&prefix, true) };
     let outcome = handle.prewarm(spec).await.unwrap();
     format!("prewarm reused={} stored={}", outcome.reused, outcome.stored)
 }

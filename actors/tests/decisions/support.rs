@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::{
-    Config, Handle, Lane, Prefix, PrewarmSpec, ReadError, ReadOutcome, ReadSpec, TenantId, start,
+    Config, Handle, Lane, Prefix, PrewarmSpec, ReadError, ReadOutcome, ReadSpec, SegmentSpec,
+    TenantId, start,
 };
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use crate::fake::{FakeEngine, meta};
+use crate::fake::{FakeEngine, meta, prefix, tokens};
 
 pub(crate) type Outcomes = Vec<Result<ReadOutcome, ReadError>>;
 
@@ -35,7 +36,16 @@ pub(crate) fn prewarm(prefix: &Prefix, wait: bool) -> PrewarmSpec {
         ttl: None,
         wait,
         deadline: None,
+        deadline_is_asked: false,
     }
+}
+
+/// A prefix whose state has a special token in its middle.
+pub(crate) fn faulty_prefix(token: u32, name: u32, count: u32) -> Prefix {
+    let head = prefix(1, name, count).head;
+    let mut state = tokens(name, count).to_vec();
+    state[count as usize / 2] = token;
+    Prefix { state: SegmentSpec::state(&head, b"faulty", state.into()), head }
 }
 
 /// Lets messages that are under way arrive.

@@ -1,6 +1,6 @@
-//! What goes wrong with the engine, drawn from a seed.
+//! What goes wrong with the engine and the actors, drawn from a seed.
 
-use actors::EngineError;
+use actors::{ActorKind, EngineError};
 
 use crate::fake::{FakeEngine, Fault};
 use crate::workload::Dice;
@@ -26,4 +26,15 @@ pub(crate) fn draw(dice: &mut Dice, engine: &FakeEngine, is_calm: bool) -> bool 
         faults.push_back(fault);
     }
     true
+}
+
+/// Has actors panic at some of their acts; more often than they are started again in a few seeds.
+pub(crate) fn draw_losses(dice: &mut Dice, engine: &FakeEngine) {
+    if dice.chance(70) {
+        return;
+    }
+    let mut lost = engine.lost.lock().unwrap();
+    for _ in 0..=dice.below(5) {
+        lost.push((dice.one_of(&ActorKind::ALL), 1 + dice.below(60)));
+    }
 }

@@ -19,6 +19,9 @@ mod world;
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+    use std::process::Command;
+
     use crate::world::run;
 
     /// Seeds that once found a fault; they stay. 5 and 41: a deferred state in front of the queue kept
@@ -29,8 +32,12 @@ mod tests {
     const SEEDS: u64 = 1_000;
 
     #[expect(clippy::disallowed_methods, reason = "a seed is replayed from the command line")]
+    fn text(name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
     fn number(name: &str) -> Option<u64> {
-        std::env::var(name).ok()?.parse().ok()
+        text(name)?.parse().ok()
     }
 
     #[test]
@@ -51,5 +58,29 @@ mod tests {
             println!("SEED={seed}");
             assert_eq!(run(seed), run(seed));
         }
+    }
+
+    /// The names of this test and of the variable that tells a process where to write its log.
+    const TWO_PROCESSES: (&str, &str) = ("tests::two_processes_give_one_plan_log", "PLAN_LOG");
+
+    /// Each process seeds its hash maps anew: whatever depended on their order would differ.
+    #[test]
+    fn two_processes_give_one_plan_log() {
+        let (own_name, variable) = TWO_PROCESSES;
+        if let Some(path) = text(variable) {
+            let records: Vec<_> = (60..90).map(run).collect();
+            return std::fs::write(path, format!("{records:#?}")).unwrap();
+        }
+        let [one, other] = ["one", "other"].map(|name| {
+            let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("plan-log-{name}"));
+            let own_file = std::env::current_exe().unwrap();
+            let mut child = Command::new(own_file);
+            child.args(["--exact", own_name]).env(variable, &path);
+            let output = child.output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            std::fs::read_to_string(path).unwrap()
+        });
+        assert!(one.contains("StepLogEntry") && one.len() > 100_000, "a log of {}", one.len());
+        assert!(one == other, "one seed gave two logs");
     }
 }

@@ -22,7 +22,8 @@ pub(crate) enum Seen {
     Refused(ReadError),
     Read(Vec<Result<ReadOutcome, ReadError>>),
     GaveUp,
-    Prewarmed(bool),
+    /// Whether it was stored, and how many tokens were computed for it.
+    Prewarmed(bool, u32),
 }
 
 /// What a run gave.
@@ -48,6 +49,10 @@ async fn live(seed: u64) -> Record {
     let rows_max = dice.one_of(&[5, 64]);
     let engine = FakeEngine::new().with_caps(|caps| caps.rows_max = rows_max);
     let has_faults = faults::draw(&mut dice, &engine, plan.is_calm);
+    if !plan.is_calm {
+        // Drawn apart, so that all else of a seed stays what it was.
+        faults::draw_losses(&mut Dice::new(!seed), &engine);
+    }
     let engine = Arc::new(engine);
     let handle = start(Arc::clone(&engine), plan.config.clone()).await.unwrap();
     let watch = tokio::spawn(invariants::watch(handle.clone(), plan.config.cache.kv_bytes));
@@ -86,10 +91,12 @@ async fn drain(handle: &Handle, plan: &Plan) -> Option<actors::DrainReport> {
 async fn behave(handle: Handle, client: Client) -> Vec<Seen> {
     sleep(client.at).await;
     let mut seen = Vec::new();
-    if client.prewarms {
-        seen.push(prewarm(&handle, &client).await);
-    }
-    let acts = decide(&handle, &client, &mut seen);
+    let acts = async {
+        if client.prewarms {
+            seen.push(prewarm(&handle, &client).await);
+        }
+        decide(&handle, &client, &mut seen).await;
+    };
     match client.gives_up {
         None => acts.await,
         Some(patience) => {
@@ -109,9 +116,10 @@ async fn prewarm(handle: &Handle, client: &Client) -> Seen {
         ttl: None,
         wait: client.waits,
         deadline: client.deadline.map(|deadline| Instant::now() + deadline),
+        deadline_is_asked: client.waits,
     };
     match handle.prewarm(spec).await {
-        Ok(outcome) => Seen::Prewarmed(outcome.stored),
+        Ok(outcome) => Seen::Prewarmed(outcome.stored, outcome.computed),
         Err(error) => Seen::Refused(error),
     }
 }

@@ -3,17 +3,17 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use actors::{
-    Caps, Completion, Engine, EngineError, Lane, Prefix, ReadSpec, RowOutcome, Segment, SegmentKey,
-    SegmentSpec, Step, StepOutcome, TenantId,
+    ActorKind, Caps, Completion, Engine, EngineError, Lane, Prefix, ReadSpec, RowOutcome, Segment,
+    SegmentKey, SegmentSpec, Step, StepOutcome, TenantId,
 };
 use actors::{DecisionMeta, PathPart, ReadOutcome};
 
-/// A suffix with this token makes the whole step fail.
+/// A suffix or chunk with this token makes the whole step fail.
 pub(crate) const POISON: u32 = 1_000_001;
 /// A suffix with this token makes its row not finite.
 pub(crate) const NAN: u32 = 1_000_002;
@@ -21,6 +21,8 @@ pub(crate) const NAN: u32 = 1_000_002;
 pub(crate) const DEATH: u32 = 1_000_003;
 /// A suffix with this token makes `submit` panic, and with it the scheduler.
 pub(crate) const PANIC: u32 = 1_000_004;
+/// A suffix or chunk with this token makes the forward pass panic.
+pub(crate) const CRASH: u32 = 1_000_005;
 
 /// What goes wrong with a step, whatever is in it.
 #[derive(Debug, Clone)]
@@ -41,6 +43,10 @@ pub(crate) struct FakeEngine {
     pub(crate) token_cost: Duration,
     /// Faults of the next steps; `None` for a sound one.
     pub(crate) faults: Mutex<VecDeque<Option<Fault>>>,
+    /// Actors that panic, each at its next act of that number (1 is the next one).
+    pub(crate) lost: Mutex<Vec<(ActorKind, u32)>>,
+    /// Tokens of a step for which there is memory.
+    pub(crate) memory_tokens: AtomicU32,
     busy: Arc<AtomicBool>,
     /// Steps that were submitted while another ran.
     pub(crate) overlaps: AtomicU64,
@@ -62,6 +68,8 @@ impl FakeEngine {
             step_cost: Duration::from_millis(4),
             token_cost: Duration::from_micros(700),
             faults: Mutex::default(),
+            lost: Mutex::default(),
+            memory_tokens: AtomicU32::new(u32::MAX),
             busy: Arc::default(),
             overlaps: AtomicU64::new(0),
             tokens: Arc::default(),
@@ -109,7 +117,10 @@ impl Engine for FakeEngine {
     }
 
     fn submit(&self, step: Step<FakeSegment>, done: Completion<FakeSegment>) {
-        let has = |token| step.rows.iter().any(|row| row.suffix.contains(&token));
+        let has = |token| {
+            step.rows.iter().any(|row| row.suffix.contains(&token))
+                || step.chunks.iter().any(|chunk| chunk.tokens.contains(&token))
+        };
         assert!(!has(PANIC), "the engine was told to panic");
         if self.busy.swap(true, Ordering::SeqCst) {
             self.overlaps.fetch_add(1, Ordering::SeqCst);
@@ -122,6 +133,10 @@ impl Engine for FakeEngine {
             Some(Fault::Fail(error)) => Some(Err(error)),
             Some(Fault::Nan) => Some(Ok(not_finite(run(&step, elapsed, &self.caps)))),
             None if has(DEATH) => Some(Err(EngineError::Dead("told to die".to_owned()))),
+            None if has(CRASH) => Some(Err(EngineError::Panic("crash".to_owned()))),
+            None if step.tokens() > self.memory_tokens.load(Ordering::SeqCst) => {
+                Some(Err(EngineError::OutOfMemory("no room".to_owned())))
+            }
             None if has(POISON) => Some(Err(EngineError::Forward("poison".to_owned()))),
             None => Some(Ok(run(&step, elapsed, &self.caps))),
         };
@@ -137,6 +152,17 @@ impl Engine for FakeEngine {
                 }
             }
         });
+    }
+
+    fn rehearse(&self, actor: ActorKind) {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, acts) in lost.iter_mut().filter(|(doomed, _)| *doomed == actor) {
+            *acts -= 1;
+        }
+        let is_lost = lost.iter().any(|(_, acts)| *acts == 0);
+        lost.retain(|(_, acts)| *acts > 0);
+        drop(lost);
+        assert!(!is_lost, "the {} was told to panic", actor.as_str());
     }
 }
 

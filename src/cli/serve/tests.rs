@@ -4,7 +4,7 @@ use clap::{CommandFactory, Parser};
 
 use super::*;
 use crate::cli::{Cli, Command};
-use crate::config::{EngineConfig, FaultKind, HttpConfig, SchedulerConfig};
+use crate::config::{EngineConfig, HttpConfig, SchedulerConfig};
 
 fn serve(flags: &[&str]) -> Result<Config, Faults> {
     let typed = Cli::parse_from(["docket", "serve"].iter().chain(flags));
@@ -40,6 +40,8 @@ fn every_group_of_flags_reaches_its_config() {
         "k2",
         "--body-limit",
         "1MiB",
+        "--queue-full-status",
+        "503",
         "--timeout",
         "5s",
         "--max-questions",
@@ -51,7 +53,7 @@ fn every_group_of_flags_reaches_its_config() {
         "--engine",
         "fake",
         "--fake-fault",
-        "nan@3",
+        "nan@3,hang@9=2s",
         "--device",
         "cpu",
         "--threads",
@@ -72,10 +74,11 @@ fn every_group_of_flags_reaches_its_config() {
     assert_eq!(config.http.api_keys[0].tenant, "acme");
     assert_eq!(config.http.api_keys[1].secret.reveal(), "k2");
     assert_eq!(config.http.body_limit_bytes, 1 << 20);
+    assert_eq!(config.http.queue_full_status, FullStatus::ServiceUnavailable);
     assert_eq!(config.decision.timeout, Duration::from_secs(5));
     assert_eq!(config.decision.samples, SamplesDefault::Count(2));
     assert_eq!(config.decision.layout, LayoutChoice::Named("bare".to_owned()));
-    assert_eq!(config.engine.fake.fault, FakeFault::At { kind: FaultKind::Nan, step: 3 });
+    assert_eq!(config.engine.fake.faults, "nan@3,hang@9=2s".parse().unwrap());
     assert_eq!(config.engine.readout, Readout::Rows);
     assert_eq!(config.scheduler.kv_bytes, KvBytes::Exactly(512 << 20));
     assert_eq!(config.scheduler.register_boundary, BoundaryRegistration::Off);
@@ -149,6 +152,7 @@ fn the_help_promises_the_defaults_that_hold() {
         ("body-limit", format!("{}MiB", http.body_limit_bytes >> 20)),
         ("connections-max", http.connections_max.to_string()),
         ("drain-timeout", format!("{:?}", http.drain_timeout)),
+        ("stall-after", format!("{:?}", http.stall_after)),
         ("timeout", format!("{:?}", decision.timeout)),
         ("device", EngineConfig::default().device.to_string()),
         ("timeout-max", format!("{:?}", decision.timeout_max)),
@@ -160,6 +164,8 @@ fn the_help_promises_the_defaults_that_hold() {
         ("rows-max", scheduler.rows_max.to_string()),
         ("reads-max", scheduler.reads_max.to_string()),
         ("tenant-reads-max", scheduler.tenant_reads_max.to_string()),
+        ("tenant-rate", scheduler.tenant_rate.to_string()),
+        ("tenant-burst", scheduler.tenant_burst.to_string()),
         ("wait-urgent", format!("{:?}", scheduler.wait_urgent)),
         ("wait-normal", format!("{:?}", scheduler.wait_normal)),
         ("wait-batch", format!("{:?}", scheduler.wait_batch)),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::config::keys::ApiKey;
-use crate::config::{Config, ContextLimit, FaultKind};
+use crate::config::{Config, ContextLimit};
 use crate::models::ModelRef;
 
 use super::*;
@@ -26,6 +26,7 @@ fn all_faults_are_reported_at_once_with_flag_value_and_limit() {
     config.http.body_limit_bytes = 1;
     config.http.connections_max = 0;
     config.http.drain_timeout = Duration::from_hours(2);
+    config.http.stall_after = Duration::ZERO;
     config.http.api_keys = vec![ApiKey::parse("a=k").unwrap(), ApiKey::parse("b=k").unwrap()];
     config.decision.timeout = Duration::from_mins(11);
     config.decision.timeout_max = Duration::from_mins(10);
@@ -36,7 +37,6 @@ fn all_faults_are_reported_at_once_with_flag_value_and_limit() {
     config.model.context = ContextLimit::Tokens(7);
     config.engine.threads = 0;
     config.engine.fake.step_ms = 60_001;
-    config.engine.fake.fault = FakeFault::At { kind: FaultKind::Oom, step: 0 };
     config.scheduler.chunk_tokens = 1;
     config.scheduler.step_tokens = 0;
     config.scheduler.rows_max = 5000;
@@ -48,6 +48,7 @@ fn all_faults_are_reported_at_once_with_flag_value_and_limit() {
         "--body-limit",
         "--connections-max",
         "--drain-timeout",
+        "--stall-after",
         "--api-key",
         "--timeout",
         "--max-questions",
@@ -58,7 +59,6 @@ fn all_faults_are_reported_at_once_with_flag_value_and_limit() {
         "--context",
         "--threads",
         "--fake-step-ms",
-        "--fake-fault",
         "--chunk-tokens",
         "--step-tokens",
         "--rows-max",
@@ -134,8 +134,4 @@ fn small_grammars_are_read() {
     assert_eq!("default".parse(), Ok(SamplesDefault::Profile));
     assert_eq!("3".parse(), Ok(SamplesDefault::Count(3)));
     assert!("many".parse::<SamplesDefault>().is_err());
-    assert_eq!("hang".parse(), Ok(FakeFault::At { kind: FaultKind::Hang, step: 1 }));
-    assert_eq!("oom@12".parse(), Ok(FakeFault::At { kind: FaultKind::Oom, step: 12 }));
-    assert!("melt@1".parse::<FakeFault>().unwrap_err().contains("melt"));
-    assert!("nan@x".parse::<FakeFault>().unwrap_err().contains("nan@3"));
 }

@@ -7,7 +7,7 @@ use crate::dialect::{Decoded, ECHO_CHARS_MAX, RequestLimits, Undecoded};
 use crate::error::Problem;
 use crate::json::Json;
 use crate::question::{Decision, Question};
-use crate::service::Prewarm;
+use crate::service::{Prewarm, States};
 
 use super::fields::{Extensions, Findings};
 use super::questions;
@@ -60,10 +60,12 @@ pub(in crate::dialect) fn prewarm(
 ) -> Result<Decoded<Prewarm>, Undecoded> {
     let mut findings = Findings::new();
     let mut extensions = Extensions::default();
-    let mut state = None;
+    let (mut state, mut states) = (None, None);
     for (field, value) in members(body)? {
         match field.as_str() {
             "state" => state = Some(value),
+            "states" => states = Some(value),
+            // As in a decision, so that both read the same prefix whatever they are sent.
             "model" => {}
             _ if extensions.read(
                 &["priority", "timeout_ms", "ttl_s", "wait"],
@@ -74,10 +76,10 @@ pub(in crate::dialect) fn prewarm(
             _ => findings.ignore(&field),
         }
     }
-    match check_state(state, &mut findings) {
-        Some(state) if findings.faults.is_empty() => {
+    match check_one_or_many(state, states, limits, &mut findings) {
+        Some(states) if findings.faults.is_empty() => {
             let Extensions { lane, timeout, ttl, wait, .. } = extensions;
-            let request = Prewarm { state, lane, timeout, ttl, wait: wait.unwrap_or(true) };
+            let request = Prewarm { states, lane, timeout, ttl, wait: wait.unwrap_or(true) };
             Ok(Decoded { request, ignored: findings.ignored })
         }
         _ => Err(findings.into()),
@@ -110,6 +112,53 @@ fn check_state(state: Option<Json>, findings: &mut Findings) -> Option<Json> {
         }
         present => present,
     }
+}
+
+fn check_one_or_many(
+    state: Option<Json>,
+    states: Option<Json>,
+    limits: &RequestLimits,
+    findings: &mut Findings,
+) -> Option<States> {
+    match (state, states) {
+        (Some(_), Some(_)) => {
+            let message = "state and states are both given, send one of them".to_owned();
+            findings.fault(vec!["states".into()], "duplicate_key", message);
+            None
+        }
+        (None, Some(states)) => check_states(states, limits, findings),
+        (None, None) => {
+            let message = "state or states is missing: a state, or a list of them; a state is a \
+                           string or any other JSON but null";
+            findings.fault(vec!["state".into()], "missing", message.to_owned());
+            None
+        }
+        (state, None) => check_state(state, findings).map(States::One),
+    }
+}
+
+fn check_states(states: Json, limits: &RequestLimits, findings: &mut Findings) -> Option<States> {
+    let expected = "a list of one or more states";
+    let Json::Array(states) = states else {
+        findings.wrong_type("states", expected, &states);
+        return None;
+    };
+    let (count, count_max) = (states.len(), limits.states_max);
+    if count == 0 {
+        let message = format!("states is empty, expected {expected}");
+        findings.fault(vec!["states".into()], "too_few", message);
+        return None;
+    }
+    if count > count_max {
+        let message = format!("states has {count} elements, at most {count_max} are read ahead");
+        findings.fault(vec!["states".into()], "too_many", message);
+        return None;
+    }
+    for (index, _) in states.iter().enumerate().filter(|(_, state)| **state == Json::Null) {
+        let message = "a state must be a string or any other JSON but null, not null".to_owned();
+        findings.fault(vec!["states".into(), index.into()], "wrong_type", message);
+    }
+    Some(States::Many(states))
 }
 
 fn check_questions(

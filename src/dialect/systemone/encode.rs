@@ -8,9 +8,10 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Map, Value as Wire, json};
 
+use crate::dialect::problem::{self, Fault, FullStatus};
 use crate::error::DecideError;
 use crate::question::answer::{Answer, Cost, Diagnostics, Value};
-use crate::service::{Decided, Prewarmed};
+use crate::service::{Decided, Prefixes, Prewarmed, Warmed};
 
 /// See [`crate::dialect::Dialect::decided`].
 pub(in crate::dialect) fn decided(
@@ -32,20 +33,75 @@ pub(in crate::dialect) fn decided(
 }
 
 /// See [`crate::dialect::Dialect::prewarmed`].
-pub(in crate::dialect) fn prewarmed(prewarmed: &Prewarmed) -> String {
-    json!({
-        "model": prewarmed.model,
-        "ok": prewarmed.reused || prewarmed.stored || prewarmed.tier == Tier::Pending.as_str(),
-        "prompt_tokens": prewarmed.prompt_tokens,
-        "prefix": {
-            "reused": prewarmed.reused,
-            "stored": prewarmed.stored,
-            "tier": prewarmed.tier,
-        },
-        "expires_at": prewarmed.expires_at,
-        "handle": prewarmed.handle,
-    })
-    .to_string()
+pub(in crate::dialect) fn prewarmed(prewarmed: &Prewarmed, full: FullStatus) -> String {
+    let mut body = match &prewarmed.prefixes {
+        Prefixes::One(warmed) => prefix(warmed),
+        Prefixes::Many(prefixes) => together(prefixes, full),
+    };
+    body.insert("model".to_owned(), json!(prewarmed.model));
+    Wire::Object(body).to_string()
+}
+
+/// How one prefix is kept.
+fn prefix(warmed: &Warmed) -> Map<String, Wire> {
+    fields([
+        ("ok", json!(warmed.is_ok())),
+        ("prompt_tokens", json!(warmed.prompt_tokens)),
+        (
+            "prefix",
+            json!({
+                "reused": warmed.reused,
+                "stored": warmed.stored,
+                "tier": warmed.tier.as_str(),
+            }),
+        ),
+        ("expires_at", json!(warmed.expires_at)),
+        ("handle", json!(warmed.handle)),
+    ])
+}
+
+/// The same of several, each with its own fields or its own error; what they say together is the
+/// least that is true of each.
+fn together(prefixes: &[Result<Warmed, DecideError>], full: FullStatus) -> Map<String, Wire> {
+    let warmed: Vec<&Warmed> = prefixes.iter().flatten().collect();
+    let has_all = warmed.len() == prefixes.len();
+    let each = |result: &Result<Warmed, DecideError>| match result {
+        Ok(warmed) => Wire::Object(prefix(warmed)),
+        Err(error) => json!({"ok": false, "error": refused(error, full)}),
+    };
+    fields([
+        ("ok", json!(has_all && warmed.iter().all(|warmed| warmed.is_ok()))),
+        ("prompt_tokens", json!(warmed.iter().map(|warmed| warmed.prompt_tokens).sum::<u64>())),
+        (
+            "prefix",
+            json!({
+                "reused": has_all && warmed.iter().all(|warmed| warmed.reused),
+                "stored": warmed.iter().any(|warmed| warmed.stored),
+                "tier": warmed.iter().map(|warmed| warmed.tier).max().unwrap_or(Tier::Off).as_str(),
+            }),
+        ),
+        ("prefixes", json!(prefixes.iter().map(each).collect::<Vec<_>>())),
+    ])
+}
+
+/// What the request would have been refused with had it been for this state alone.
+fn refused(error: &DecideError, full: FullStatus) -> Wire {
+    let refusal = problem::systemone(&Fault::Decide(error.clone()), full);
+    let body: Wire = serde_json::from_str(&refusal.body).unwrap_or_default();
+    let mut entry = fields([
+        ("status", json!(refusal.status)),
+        ("reason", json!(refusal.reason)),
+        ("detail", body["detail"].clone()),
+    ]);
+    if let Some(wait) = refusal.retry_after {
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
+        entry.insert("retry_after_ms".to_owned(), json!(wait_ms));
+    }
+    Wire::Object(entry)
+}
+
+fn fields<const COUNT: usize>(fields: [(&str, Wire); COUNT]) -> Map<String, Wire> {
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn is_finite(answer: &Answer) -> bool {

@@ -1,5 +1,7 @@
 //! Decoding and encoding against the contract, field by field.
 
+mod prewarm;
+
 use std::time::Duration;
 
 use actors::Lane;
@@ -11,7 +13,7 @@ use crate::error::{DecideError, Problem, Step};
 use crate::json::{Json, Limits};
 use crate::question::answer::{Answer, Cost, Diagnostics, Value};
 use crate::question::{Decision, Kind, Samples};
-use crate::service::{Decided, Prewarmed};
+use crate::service::Decided;
 
 fn decode_noting(body: &serde_json::Value) -> Result<Decoded<Decision>, Undecoded> {
     let body = Json::parse(body.to_string().as_bytes(), Limits::default()).unwrap();
@@ -32,6 +34,10 @@ fn kind(question: &serde_json::Value) -> Kind {
 
 /// Code and path of each fault.
 fn faults(body: &serde_json::Value) -> Vec<(&'static str, String)> {
+    places(&decode(body).unwrap_err())
+}
+
+fn places(problems: &[Problem]) -> Vec<(&'static str, String)> {
     let dotted = |path: &[Step]| {
         let step = |step: &Step| match step {
             Step::Key(key) => key.clone(),
@@ -39,7 +45,6 @@ fn faults(body: &serde_json::Value) -> Vec<(&'static str, String)> {
         };
         path.iter().map(step).collect::<Vec<_>>().join(".")
     };
-    let problems = decode(body).unwrap_err();
     problems.iter().map(|problem| (problem.code, dotted(&problem.path))).collect()
 }
 
@@ -309,33 +314,12 @@ fn case_42_a_number_that_is_not_finite_is_an_error_and_never_nan_on_the_wire() {
     }
 }
 
-#[test]
-fn a_prewarm_answer_has_the_known_shape() {
-    let prewarmed = Prewarmed {
-        model: "m".to_owned(),
-        prompt_tokens: 17,
-        reused: false,
-        stored: true,
-        tier: "exact",
-        expires_at: Some(1_800_000_000),
-        handle: Some("00ff".to_owned()),
-        cost: cost(),
-    };
-    let body: serde_json::Value =
-        serde_json::from_str(&Dialect::Systemone.prewarmed(&prewarmed)).unwrap();
-    assert_eq!(
-        body,
-        json!({"model": "m", "ok": true, "prompt_tokens": 17,
-               "prefix": {"reused": false, "stored": true, "tier": "exact"},
-               "expires_at": 1_800_000_000, "handle": "00ff"})
-    );
-}
-
 /// Any JSON, mostly of the names that requests have.
 fn any_json() -> impl Strategy<Value = Json> {
     let name = || {
         prop::sample::select(vec![
             "state",
+            "states",
             "questions",
             "type",
             "criteria",
@@ -371,8 +355,10 @@ fn any_json() -> impl Strategy<Value = Json> {
 proptest! {
     #[test]
     fn any_json_is_decoded_or_refused_with_faults(body in any_json()) {
-        let decoded = Dialect::Systemone.decision(body, &RequestLimits::default());
-        if let Err(undecoded) = decoded {
+        let limits = RequestLimits::default();
+        let decided = Dialect::Systemone.decision(body.clone(), &limits).map(|_| ());
+        let prewarmed = Dialect::Systemone.prewarm(body, &limits).map(|_| ());
+        for undecoded in [decided, prewarmed].into_iter().filter_map(Result::err) {
             prop_assert!((1..=FAULTS_MAX).contains(&undecoded.faults.len()));
         }
     }

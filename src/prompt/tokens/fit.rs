@@ -3,7 +3,10 @@
 //! A few kilobytes on the wire can be many megabytes of text, and a context holds little of that. So
 //! a text that is long for its limit is judged by its bytes first, then by its beginning.
 
+use std::time::Instant;
+
 use super::{Gone, TextTokenizer};
+use crate::telemetry;
 
 /// More bytes a token than nearly any text has: shorter texts are tokenised whole, so that what is
 /// said of their length is exact.
@@ -46,7 +49,13 @@ pub fn encode_within(
         within(tokens + tokenizer.tokens_min(rest).saturating_sub(1), tokens_max)?;
         bytes = bytes.saturating_mul(GROWTH);
     }
-    if gone.is_set() { Err(Unfit::Gone) } else { Ok(tokenizer.encode(text)) }
+    if gone.is_set() {
+        return Err(Unfit::Gone);
+    }
+    let began = Instant::now();
+    let ids = tokenizer.encode(text);
+    telemetry::tokenised(began.elapsed());
+    Ok(ids)
 }
 
 fn within(tokens: usize, tokens_max: usize) -> Result<(), Unfit> {

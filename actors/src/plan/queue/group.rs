@@ -69,6 +69,8 @@ pub(crate) struct QueuedWant {
     pub(crate) tenant: TenantId,
     pub(crate) is_registration: bool,
     pub(crate) started: bool,
+    /// Tokens that were computed on its account.
+    pub(crate) computed: u32,
 }
 
 /// How a group stands with the cache.

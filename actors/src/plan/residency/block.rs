@@ -2,6 +2,7 @@
 
 use crate::engine::{PAGE_TOKENS, Segment};
 use crate::plan::path::PathSegment;
+use crate::plan::residency::ages::Stamp;
 use crate::plan::residency::queues::{Class, Place};
 use crate::plan::residency::{Change, DropReason, Lease, Residency};
 use crate::plan::segments::Served;
@@ -34,6 +35,7 @@ pub(super) struct Block<S> {
     pub(super) hits: u32,
     /// Evictions that passed it over, though it was older, since it was last used.
     pub(super) passed: u32,
+    pub(super) stamp: Stamp,
 }
 
 impl<S: Segment> Block<S> {
@@ -85,7 +87,9 @@ impl<S: Segment> Residency<S> {
             }
         } else {
             let kept = self.caps.keeps_segments && is_head || self.retains && !overflow;
-            self.insert(piece, Block { is_head, kept, overflow, ..new_block(parent, part, start) });
+            let stamp = self.ages.stamp();
+            let block = new_block(parent, part, start);
+            self.insert(piece, Block { is_head, kept, overflow, stamp, ..block });
         }
         if is_first {
             self.lock(Some(piece));
@@ -97,6 +101,7 @@ impl<S: Segment> Residency<S> {
 
     /// Moves a lease on to its next piece and takes that off its reservation.
     fn advance(&mut self, key: SegmentKey, piece: SegmentKey, (start, tokens): (u32, u32)) {
+        let before = self.leases.get(&key).map_or(0, |lease| self.partial_bytes(lease));
         let Some(lease) = self.leases.get_mut(&key) else { return };
         lease.done += tokens;
         lease.end = Some(piece);
@@ -109,6 +114,14 @@ impl<S: Segment> Residency<S> {
         } else {
             self.bytes.reserved -= freed;
         }
+        let now = self.leases.get(&key).map_or(0, |lease| self.partial_bytes(lease));
+        self.bytes.partial = self.bytes.partial - before + now;
+    }
+
+    /// Bytes that a lease has of a segment that is not complete.
+    pub(super) fn partial_bytes(&self, lease: &Lease) -> u64 {
+        let is_complete = lease.done == lease.segment.len();
+        if is_complete { 0 } else { self.caps.segment_bytes(lease.segment.start, lease.done) }
     }
 
     fn insert(&mut self, key: SegmentKey, block: Block<S>) {
@@ -190,11 +203,12 @@ impl<S: Segment> Residency<S> {
     /// Counts the decisions that a lease has served as uses of its blocks. Whoever had them computed
     /// does not use them again.
     pub(super) fn note_use(&mut self, lease: &Lease, served: Served) {
-        let all = served.foreground + served.background;
+        let (all, now) = (served.foreground + served.background, self.ages.now());
         let mut at = lease.end;
         while let Some(key) = at {
             let Some(block) = self.blocks.get_mut(&key) else { return };
             at = block.parent;
+            block.stamp.used = now;
             let is_found = block.end() <= lease.found_to;
             let hits = if is_found { all } else { all.saturating_sub(1) };
             if hits == 0 || block.overflow {
@@ -246,7 +260,10 @@ impl<S: Segment> Residency<S> {
         if block.class == Class::Protected {
             self.bytes.protected -= block.bytes;
         }
-        self.evictions += u64::from(reason == DropReason::Room);
+        if reason == DropReason::Room {
+            self.evictions += 1;
+            self.ages.evicted(block.stamp);
+        }
         self.changes.push(Change::Dropped(key, reason));
         let Some(parent_key) = block.parent else { return };
         let Some(parent) = self.blocks.get_mut(&parent_key) else { return };
@@ -274,5 +291,6 @@ fn new_block<S: Segment>(parent: Option<SegmentKey>, part: S, start: u32) -> Blo
         class: Class::Probation,
         hits: 0,
         passed: 0,
+        stamp: Stamp::default(),
     }
 }

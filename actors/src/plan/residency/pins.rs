@@ -72,10 +72,17 @@ impl<S: Segment> Residency<S> {
         is_theirs
     }
 
-    /// Unpins what has outlived its time; it stays until room is needed.
+    /// Unpins what has outlived its time; it stays until room is needed. What is leased is in use,
+    /// which makes its pin young again: decisions that follow each other closely share one lease.
     pub(crate) fn expire_pins(&mut self, now: Instant) {
-        let over = self.pins.iter().filter(|(_, pin)| pin.until <= now);
-        let over: Vec<_> = over.map(|(key, _)| *key).collect();
+        let mut over = Vec::new();
+        for (key, pin) in self.pins.iter_mut().filter(|(_, pin)| pin.until <= now) {
+            if self.leases.contains_key(key) {
+                pin.until = now + pin.ttl;
+            } else {
+                over.push(*key);
+            }
+        }
         for key in over {
             self.end_pin(key);
         }

@@ -25,6 +25,8 @@ fn check(ledger: &Ledger, leases: &BTreeMap<SegmentKey, u32>) {
     assert_eq!(view.reserved, reserved(false));
     assert_eq!(view.overflow, sum(&|block| block.overflow) + reserved(true));
     assert_eq!(ledger.bytes.locked, sum(&|block| !block.overflow && block.locks > 0));
+    let partial = ledger.leases.values().map(|lease| ledger.partial_bytes(lease));
+    assert_eq!(view.partial, partial.sum::<u64>());
     assert_eq!(view.protected, sum(&|block| block.class == Class::Protected));
     assert_eq!(view.pinned, sum(&|block| block.pins > 0));
     assert_eq!(view.pinned, ledger.pinned_of.values().sum::<u64>());

@@ -1,0 +1,65 @@
+//! Refusals by reason: counted for the metrics, and kept readable for `/health`.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use metrics::{Counter, counter};
+
+use crate::error::ReadError;
+
+/// Reasons of refusals, those of [`RejectReason::as_str`](crate::RejectReason::as_str) and one for a
+/// restart.
+const REASONS: [&str; 10] = [
+    "queue_full",
+    "tokens",
+    "wait",
+    "tenant",
+    DISPLACED,
+    "too_long",
+    "oversize",
+    "draining",
+    "engine",
+    RESTARTING,
+];
+
+const DISPLACED: &str = "displaced";
+const RESTARTING: &str = "restarting";
+
+/// Refusals since the process started.
+pub(crate) struct Refusals([(AtomicU64, Counter); REASONS.len()]);
+
+impl Refusals {
+    pub(super) fn new() -> Self {
+        let counted = |reason| counter!("docket_admission_rejections_total", "reason" => reason);
+        Self(REASONS.map(|reason| (AtomicU64::new(0), counted(reason))))
+    }
+
+    /// A decision or prewarm was refused.
+    pub(crate) fn refused(&self, error: &ReadError) {
+        match error {
+            ReadError::Rejected(reason) => self.add(reason.as_str(), 1),
+            ReadError::Unavailable => self.add(RESTARTING, 1),
+            ReadError::Engine(_)
+            | ReadError::Expired { .. }
+            | ReadError::Cancelled
+            | ReadError::Draining => {}
+        }
+    }
+
+    /// Decisions that waited made room for more urgent ones.
+    pub(super) fn displaced(&self, decisions: u64) {
+        self.add(DISPLACED, decisions);
+    }
+
+    /// Each reason with its count.
+    pub(crate) fn by_reason(&self) -> Vec<(&'static str, u64)> {
+        let counts = self.0.iter().map(|(count, _)| count.load(Ordering::Relaxed));
+        REASONS.into_iter().zip(counts).collect()
+    }
+
+    fn add(&self, reason: &str, count: u64) {
+        let found = REASONS.iter().zip(&self.0).find(|(known, _)| **known == reason);
+        let Some((_, (sum, counter))) = found else { return };
+        sum.fetch_add(count, Ordering::Relaxed);
+        counter.increment(count);
+    }
+}

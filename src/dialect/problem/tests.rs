@@ -1,0 +1,128 @@
+//! The table of failures: statuses, bodies, what is told and what is not.
+
+use super::*;
+
+fn shape(fault: impl Into<Fault>) -> (u16, Value, Option<Duration>) {
+    let refusal = systemone(&fault.into(), FullStatus::default());
+    (refusal.status, serde_json::from_str(&refusal.body).unwrap(), refusal.retry_after)
+}
+
+#[test]
+fn a_full_queue_is_429_with_its_own_retry_after() {
+    let retry_after = Duration::from_millis(1_500);
+    let reason = RejectReason::QueueFull { reads_waiting: 7, reads_max: 4, retry_after };
+    let (status, body, after) = shape(DecideError::from(ReadError::Rejected(reason)));
+    assert_eq!((status, after), (429, Some(retry_after)));
+    assert_eq!(body["detail"]["error_type"], "rate_limit_error");
+    assert_eq!(body["detail"]["message"], "7 reads wait, at most 4 may");
+}
+
+#[test]
+fn a_full_queue_is_503_where_that_is_asked_for_and_all_else_stays() {
+    let retry_after = Duration::from_millis(1_500);
+    let (waiting, waiting_max, of_tenant) = (4, 4, false);
+    let limited = [
+        RejectReason::QueueFull { reads_waiting: 7, reads_max: 4, retry_after },
+        RejectReason::TenantFull { reads_waiting: 7, reads_max: 4, retry_after },
+        RejectReason::PrewarmsFull { waiting, waiting_max, of_tenant, retry_after },
+        RejectReason::Displaced { retry_after },
+    ];
+    for reason in limited {
+        let fault = Fault::from(DecideError::from(ReadError::Rejected(reason)));
+        let usual = systemone(&fault, FullStatus::TooManyRequests);
+        let asked = systemone(&fault, FullStatus::ServiceUnavailable);
+        assert_eq!((usual.status, asked.status), (429, 503));
+        assert_eq!(Refusal { status: 429, ..asked }, usual);
+    }
+    let dead = RejectReason::EngineDead("x".to_owned());
+    let long = RejectReason::TooLong { tokens: 9, tokens_max: 8 };
+    for (reason, status) in [(RejectReason::Draining, 503), (dead, 503), (long, 422)] {
+        let fault = Fault::from(DecideError::from(ReadError::Rejected(reason)));
+        assert_eq!(systemone(&fault, FullStatus::ServiceUnavailable).status, status);
+    }
+    assert_eq!("503".parse(), Ok(FullStatus::ServiceUnavailable));
+    assert!("500".parse::<FullStatus>().unwrap_err().contains("\"500\""));
+}
+
+#[test]
+fn case_51_a_prompt_too_long_is_422_with_both_lengths() {
+    let reason = RejectReason::TooLong { tokens: 40_112, tokens_max: 32_768 };
+    let (status, body, _) = shape(DecideError::from(ReadError::Rejected(reason)));
+    assert_eq!(status, 422);
+    assert_eq!(
+        body["detail"],
+        json!([{
+            "loc": ["body", "state"],
+            "msg": "the prompt is 40112 tokens, at most 32768 fit",
+            "type": "too_long",
+        }])
+    );
+}
+
+#[test]
+fn a_model_that_nothing_can_be_read_from_is_422_unsupported_capability() {
+    let fault = DecideError::NoReadStrategy("bert is not causal".to_owned());
+    let refusal = systemone(&Fault::from(fault.clone()), FullStatus::default());
+    assert_eq!(refusal.reason, "unsupported_capability");
+    let (status, body, retry_after) = shape(fault);
+    assert_eq!((status, retry_after), (422, None));
+    assert_eq!(body["detail"][0]["type"], "unsupported_capability");
+    assert_eq!(body["detail"][0]["loc"], json!(["body"]));
+    let message = body["detail"][0]["msg"].as_str().unwrap();
+    assert!(message.contains("bert is not causal"), "{message}");
+}
+
+#[test]
+fn the_reason_is_too_long_where_nothing_else_is_wrong() {
+    let problem = |code| Problem { path: vec!["x".into()], code, message: "x".to_owned() };
+    let reason = |codes: &[&'static str]| {
+        let problems = codes.iter().map(|code| problem(code)).collect();
+        systemone(&DecideError::Invalid(problems).into(), FullStatus::default()).reason
+    };
+    assert_eq!(reason(&["too_long"]), "too_long");
+    assert_eq!(reason(&["too_long", "too_long"]), "too_long");
+    assert_eq!(reason(&["too_long", "missing"]), "invalid");
+    assert_eq!(reason(&["missing"]), "invalid");
+}
+
+#[test]
+fn engine_messages_stay_in_the_log() {
+    for error in [
+        EngineError::Forward("/secret/path".to_owned()),
+        EngineError::Panic("/secret/path".to_owned()),
+        EngineError::Dead("/secret/path".to_owned()),
+        EngineError::OutOfMemory("/secret/path".to_owned()),
+    ] {
+        let (status, body, _) = shape(DecideError::from(ReadError::Engine(error)));
+        assert!(status >= 500);
+        assert_eq!(body["detail"]["error_type"], "internal_error");
+        assert!(!body.to_string().contains("secret"));
+    }
+}
+
+#[test]
+fn statuses_are_those_of_the_contract() {
+    let broken = DecideError::Internal { detail: "x".to_owned() };
+    let expired = ReadError::Expired { waited: Duration::from_mins(1), spent: None };
+    for (fault, status, error_type) in [
+        (Fault::from(RequestFault::Unauthorized), 401, "authentication_error"),
+        (RequestFault::NotFound { path: "/x".to_owned() }.into(), 404, "not_found"),
+        (DecideError::Unsupported("images".to_owned()).into(), 400, "api_usage_error"),
+        (RequestFault::BodyTooLarge { bytes_max: 1 }.into(), 413, "api_usage_error"),
+        (DecideError::from(expired).into(), 504, "timeout"),
+        (broken.into(), 500, "internal_error"),
+        (DecideError::from(ReadError::Draining).into(), 503, "internal_error"),
+    ] {
+        let (found, body, _) = shape(fault);
+        assert_eq!((found, &body["detail"]["error_type"]), (status, &json!(error_type)));
+    }
+}
+
+#[test]
+fn a_loc_does_not_grow_with_the_request() {
+    let path = vec![Step::Key("k".repeat(10_000)), 3.into()];
+    let problem = Problem { path, code: "missing", message: "x".to_owned() };
+    let (_, body, _) = shape(DecideError::Invalid(vec![problem]));
+    assert!(body.to_string().len() < 300);
+    assert_eq!(body["detail"][0]["loc"][2], 3);
+}

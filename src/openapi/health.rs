@@ -1,0 +1,118 @@
+//! The schema of `/health`: how the server is, and what its scheduler does at the moment.
+
+use serde_json::{Map, Value, json};
+
+/// Of `/health`.
+pub(super) fn health() -> Value {
+    json!({
+        "type": "object",
+        "required": ["ok", "ready", "reason"],
+        "properties": {
+            "ok": {"type": "boolean"},
+            "ready": {"type": "boolean"},
+            "reason": {"type": ["string", "null"]},
+            "engine": {"const": "dead", "description": "Only where the engine is gone for good"},
+            "exit_code": {"const": 70, "description": "With which the process ends then"},
+            "details": {"$ref": "#/components/schemas/HealthDetails"},
+        },
+    })
+}
+
+/// Of its `details`. A model that answers no questions has the first four only.
+pub(super) fn details() -> Value {
+    let text = json!({"type": "string"});
+    json!({
+        "description": "For operators; with a key where the server has keys",
+        "type": "object",
+        "required": ["served_names", "model", "version", "uptime_s"],
+        "properties": {
+            "served_names": {"type": "array", "minItems": 1, "items": text},
+            "model": {"type": "object", "description": "What is served; its members depend on the engine"},
+            "version": text,
+            "uptime_s": count(),
+            "engine": engine(),
+            "restarts": counts(&["scheduler", "cache", "registration"]),
+            "queue": queue(),
+            "residency": counts(&[
+                "budget_bytes", "used_bytes", "reserved_bytes", "pinned_bytes", "protected_bytes",
+                "partial_bytes", "overflow_bytes", "segments", "leases", "evictions",
+                "prewarms_waiting",
+            ]),
+            "state_boundary": counts(&[
+                "submitted", "pending", "deferred", "running", "registered", "dropped", "failed",
+                "coalesced",
+            ]),
+            "limits": counts(&[
+                "reads", "tokens", "tenant_reads", "step_tokens", "step_rows", "chunk_tokens",
+                "wants", "registrations", "kv_bytes", "overflow_bytes",
+            ]),
+        },
+    })
+}
+
+fn engine() -> Value {
+    let mut engine = counts(&["epoch", "steps", "computed_tokens", "cached_tokens", "failures"]);
+    let mut step = counts(&["tokens", "reads", "chunks"]);
+    step["properties"]["running_s"] = seconds();
+    step["type"] = json!(["object", "null"]);
+    step["description"] = json!("The running step");
+    engine["properties"]["last_progress_s"] = seconds();
+    engine["properties"]["tokens_per_second"] = seconds();
+    engine["properties"]["step"] = step;
+    engine
+}
+
+fn queue() -> Value {
+    let mut lane = counts(&["reads_waiting", "tokens_waiting", "entering_reads"]);
+    for name in ["oldest_wait_s", "predicted_wait_s", "share"] {
+        lane["properties"][name] = seconds();
+    }
+    lane["properties"]["predicted_wait_max_s"] = json!({"type": ["number", "null"], "minimum": 0});
+    let mut queue = counts(&[
+        "reads_in_flight",
+        "tokens_waiting",
+        "decisions_open",
+        "wants_waiting",
+        "tenant_reads",
+        "fairness_gap_tokens",
+    ]);
+    queue["properties"]["reads_waiting"] = by_lane(&count());
+    queue["properties"]["lanes"] = by_lane(&lane);
+    queue["properties"]["states"] = counts(&["resident", "prefilling", "paused", "wanted"]);
+    queue["properties"]["reads"] =
+        counts(&["admitted", "done", "failed", "expired", "cancelled", "drained", "displaced"]);
+    queue["properties"]["refusals"] = counts(&[
+        "queue_full",
+        "tokens",
+        "wait",
+        "tenant",
+        "displaced",
+        "too_long",
+        "oversize",
+        "draining",
+        "engine",
+        "restarting",
+    ]);
+    queue
+}
+
+fn by_lane(schema: &Value) -> Value {
+    let lanes = ["urgent", "normal", "batch", "idle"];
+    let lanes = lanes.map(|lane| (lane.to_owned(), schema.clone()));
+    let lanes: Map<_, _> = lanes.into_iter().collect();
+    json!({"type": "object", "properties": lanes})
+}
+
+/// An object of whole numbers.
+fn counts(names: &[&str]) -> Value {
+    let members: Map<_, _> = names.iter().map(|name| ((*name).to_owned(), count())).collect();
+    json!({"type": "object", "properties": members})
+}
+
+fn count() -> Value {
+    json!({"type": "integer", "minimum": 0})
+}
+
+fn seconds() -> Value {
+    json!({"type": "number", "minimum": 0})
+}
