@@ -1,0 +1,1 @@
+"""The acceptance lines of docket's scheduling, each measured through the running binary."""
