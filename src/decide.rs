@@ -4,6 +4,7 @@
 //! a tensor.
 
 mod asked;
+mod ending;
 mod long;
 mod room;
 mod round;
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use actors::{DecisionHandle, DecisionMeta, Handle, ReadError, TenantId};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use crate::error::DecideError;
 use crate::json::Json;
@@ -30,10 +31,6 @@ use asked::{Asked, Orders};
 use room::{Length, Room, state_too_long};
 use round::Round;
 use tally::Tally;
-
-/// How long after its deadline a request is ended by the clock; until then the scheduler ends it, which
-/// knows where its time went.
-const EXPIRY_GRACE: Duration = Duration::from_millis(20);
 
 /// Limits of a decision that the server sets.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +55,7 @@ pub struct Decider {
     prompter: Arc<Prompter>,
     actors: Handle,
     limits: Limits,
-    /// True once the server's time to finish is over: what is still open then ends at once.
+    /// True once the server's time to finish is over: what is still open ends soon after.
     closing: watch::Sender<bool>,
 }
 
@@ -96,7 +93,8 @@ impl Decider {
         &self.actors
     }
 
-    /// Ends every open decision with [`ReadError::Draining`], now and from now on.
+    /// Ends every open decision with [`ReadError::Draining`], now and from now on; what has been read
+    /// gets the moment that it takes to become an answer.
     pub fn close(&self) {
         self.closing.send_replace(true);
     }
@@ -106,8 +104,8 @@ impl Decider {
         since + timeout.unwrap_or(self.limits.timeout).min(self.limits.timeout_max)
     }
 
-    /// Runs `work` until it is done, the deadline passes or the server closes. Work that is dropped
-    /// cancels what it has queued; a step under way finishes without it.
+    /// Runs `work` until it is done, the deadline passes or the server has been closed for a while. Work
+    /// that is dropped cancels what it has queued; a step under way finishes without it.
     ///
     /// # Errors
     /// Those of `work`, [`ReadError::Expired`] and [`ReadError::Draining`].
@@ -117,18 +115,7 @@ impl Decider {
         deadline: Instant,
         work: impl Future<Output = Result<T, DecideError>>,
     ) -> Result<T, DecideError> {
-        let mut closing = self.closing.subscribe();
-        tokio::select! {
-            biased;
-            done = work => done,
-            // The scheduler ends reads at the deadline and says where their time went; this is for what
-            // never came to it.
-            () = sleep_until(deadline + EXPIRY_GRACE) => {
-                let waited = deadline.saturating_duration_since(since);
-                Err(ReadError::Expired { waited, spent: None }.into())
-            }
-            _ = closing.wait_for(|closing| *closing) => Err(ReadError::Draining.into()),
-        }
+        ending::in_time(since, deadline, self.closing.subscribe(), work).await
     }
 
     /// Tokenises a state, off the runtime's workers where it is long.

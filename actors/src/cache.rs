@@ -244,8 +244,9 @@ impl<S: Segment> Cache<S> {
 
     fn perform(&mut self, effect: CacheEffect) {
         match effect {
-            CacheEffect::Want { prefix, tenant, lane, is_registration } => {
-                self.shared.scheduler(SchedulerAsk::Want { prefix, tenant, lane, is_registration });
+            CacheEffect::Want { prefix, missing, tenant, lane, is_registration } => {
+                let ask = SchedulerAsk::Want { prefix, missing, tenant, lane, is_registration };
+                self.shared.scheduler(ask);
             }
             CacheEffect::Unwant { key } => {
                 self.expectations.remove(&key);

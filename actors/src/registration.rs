@@ -53,8 +53,11 @@ impl Actor for RegistrationActor {
     ) -> Result<Registrations, ActorProcessingErr> {
         // The timer ends with the actor.
         drop(myself.send_interval(shared.config.scheduler.tick, || RegistrationMessage::Tick));
-        let core = Boundary::new(shared.config.registration.clone());
-        Ok(Registrations { shared, core, held: BTreeMap::new() })
+        let before = **shared.registration.load();
+        let core = Boundary::new(shared.config.registration.clone(), before);
+        let registrations = Registrations { shared, core, held: BTreeMap::new() };
+        registrations.publish();
+        Ok(registrations)
     }
 
     async fn handle(

@@ -41,7 +41,7 @@ pub(crate) enum SchedulerAsk {
     /// The decision is over.
     Close { decision: DecisionId },
     /// Compute a state, or change how urgently.
-    Want { prefix: Prefix, tenant: TenantId, lane: Lane, is_registration: bool },
+    Want { prefix: Prefix, missing: u32, tenant: TenantId, lane: Lane, is_registration: bool },
     /// It is not wanted any more.
     Unwant { key: SegmentKey },
     /// Finish and stop.
@@ -192,8 +192,8 @@ impl<E: Engine> Scheduler<E> {
             }
             SchedulerAsk::Withdraw { decision } => SchedulerEvent::Withdraw { decision },
             SchedulerAsk::Close { decision } => SchedulerEvent::Close { decision },
-            SchedulerAsk::Want { prefix, tenant, lane, is_registration } => {
-                SchedulerEvent::Want { prefix, tenant, lane, is_registration }
+            SchedulerAsk::Want { prefix, missing, tenant, lane, is_registration } => {
+                SchedulerEvent::Want { prefix, missing, tenant, lane, is_registration }
             }
             SchedulerAsk::Unwant { key } => SchedulerEvent::Unwant { key },
             SchedulerAsk::Drain { reply } => {

@@ -284,7 +284,7 @@ pub struct RegistrationCounters {
     pub running: u64,
     /// Resident when they ended.
     pub registered: u64,
-    /// Given up: queue full, too old, no room, or drain.
+    /// Given up: queue full, too old, no room, drain, or an actor was lost.
     pub dropped: u64,
     /// The engine failed.
     pub failed: u64,
@@ -302,6 +302,13 @@ impl RegistrationCounters {
                 + self.registered
                 + self.dropped
                 + self.failed
+    }
+
+    /// The counts after whoever worked on registrations was lost with all of them.
+    pub(crate) fn lost(self) -> Self {
+        let under_way = self.pending + self.deferred + self.running;
+        let dropped = self.dropped + under_way;
+        Self { pending: 0, deferred: 0, running: 0, dropped, ..self }
     }
 }
 

@@ -58,11 +58,12 @@ pub(crate) struct Boundary {
 }
 
 impl Boundary {
-    pub(crate) fn new(config: RegistrationConfig) -> Self {
+    /// `before` are the counts of the one whose place it takes; what that one had under way is lost.
+    pub(crate) fn new(config: RegistrationConfig, before: RegistrationCounters) -> Self {
         Self {
             config,
             waiting: BTreeMap::new(),
-            counters: RegistrationCounters::default(),
+            counters: before.lost(),
             arrivals: 0,
             draining: false,
         }
@@ -185,7 +186,8 @@ mod tests {
     }
 
     fn boundary(pending_max: usize) -> Boundary {
-        Boundary::new(RegistrationConfig { pending_max, ..RegistrationConfig::default() })
+        let config = RegistrationConfig { pending_max, ..RegistrationConfig::default() };
+        Boundary::new(config, RegistrationCounters::default())
     }
 
     #[test]

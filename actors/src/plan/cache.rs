@@ -37,7 +37,7 @@ pub(crate) enum Word {
 #[derive(Debug, Clone)]
 pub(crate) enum CacheEffect {
     /// Have the scheduler compute a state, or raise the lane of one it was asked for.
-    Want { prefix: Prefix, tenant: TenantId, lane: Lane, is_registration: bool },
+    Want { prefix: Prefix, missing: u32, tenant: TenantId, lane: Lane, is_registration: bool },
     /// Nobody wants it any more.
     Unwant { key: SegmentKey },
     /// Answer the prewarm with this ticket.
@@ -295,6 +295,7 @@ impl<S: Segment> CacheCore<S> {
         }
         let (prefix, tenant) = (want.prefix.clone(), want.tenant.clone());
         let (lane, is_registration) = standing;
-        vec![CacheEffect::Want { prefix, tenant, lane, is_registration }]
+        let missing = prefix.tokens().saturating_sub(self.residency.held(&path_of(&prefix)));
+        vec![CacheEffect::Want { prefix, missing, tenant, lane, is_registration }]
     }
 }

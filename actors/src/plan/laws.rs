@@ -157,8 +157,8 @@ impl World {
     fn take_cache_effects(&mut self, effects: Vec<CacheEffect>) {
         for effect in effects {
             let event = match effect {
-                CacheEffect::Want { prefix, tenant, lane, is_registration } => {
-                    SchedulerEvent::Want { prefix, tenant, lane, is_registration }
+                CacheEffect::Want { prefix, missing, tenant, lane, is_registration } => {
+                    SchedulerEvent::Want { prefix, missing, tenant, lane, is_registration }
                 }
                 CacheEffect::Unwant { key } => SchedulerEvent::Unwant { key },
                 CacheEffect::Answer { .. } | CacheEffect::Tell { .. } => continue,

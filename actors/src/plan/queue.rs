@@ -5,6 +5,7 @@
 //! than it was asked in, but never in the urgent one.
 
 mod group;
+mod pieces;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use crate::read::{Lane, ReadSpec, SegmentKey, TenantId};
 
 use group::question_of;
 pub(crate) use group::{Asker, Group, Lease, Place, QueuedRow, QueuedWant};
+use pieces::Pieces;
 
 /// All groups.
 #[derive(Debug)]
@@ -31,8 +33,10 @@ pub(crate) struct Queue {
     arrivals: u64,
     /// Reads that wait, by the lane that was asked for.
     waiting: [usize; 4],
-    /// Unique tokens that wait, by lane.
-    tokens: [u64; 4],
+    /// Suffix tokens that wait, by lane.
+    suffixes: [u64; 4],
+    /// Prefix tokens that wait.
+    prefixes: Pieces,
     wants: usize,
 }
 
@@ -46,7 +50,8 @@ impl Queue {
             rising: BTreeSet::new(),
             arrivals: 0,
             waiting: [0; 4],
-            tokens: [0; 4],
+            suffixes: [0; 4],
+            prefixes: Pieces::default(),
             wants: 0,
         }
     }
@@ -108,9 +113,10 @@ impl Queue {
         self.waiting
     }
 
-    /// Unique tokens that wait, by lane: suffixes, and each state once, in its best lane.
+    /// Unique tokens that wait, by lane: suffixes, and each block of a prefix once, in its best lane.
     pub(crate) fn tokens(&self) -> [u64; 4] {
-        self.tokens
+        let prefixes = self.prefixes.tokens();
+        std::array::from_fn(|lane| self.suffixes[lane] + prefixes[lane])
     }
 
     /// States that are wanted though no read may need them.
@@ -285,10 +291,13 @@ impl Queue {
         }
         group.ranks = new;
 
-        let counted = group.counted_now();
-        let before = std::mem::replace(&mut group.counted, counted);
-        for ((total, new), old) in self.tokens.iter_mut().zip(counted).zip(before) {
+        let suffixes = group.suffixes_now();
+        let before = std::mem::replace(&mut group.suffixes, suffixes);
+        for ((total, new), old) in self.suffixes.iter_mut().zip(suffixes).zip(before) {
             *total = *total - old + new;
         }
+        let need = group.need_now();
+        let before = std::mem::replace(&mut group.need, need);
+        self.prefixes.replace(&group.path, before, need);
     }
 }

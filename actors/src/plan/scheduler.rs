@@ -38,8 +38,8 @@ pub(crate) enum SchedulerEvent<S> {
     Close { decision: DecisionId },
     /// The cache has answered.
     Leased { key: SegmentKey, reply: LeaseReply<S> },
-    /// The cache wants a state.
-    Want { prefix: Prefix, tenant: TenantId, lane: Lane, is_registration: bool },
+    /// The cache wants a state, `missing` of whose tokens are not resident.
+    Want { prefix: Prefix, missing: u32, tenant: TenantId, lane: Lane, is_registration: bool },
     /// It does not any more.
     Unwant { key: SegmentKey },
     /// The engine is done with a step.
@@ -211,8 +211,8 @@ impl<S: Segment> SchedulerCore<S> {
             SchedulerEvent::Withdraw { decision } => self.cancel(decision),
             SchedulerEvent::Close { decision } => self.close(decision),
             SchedulerEvent::Leased { key, reply } => self.leased(key, reply, now),
-            SchedulerEvent::Want { prefix, tenant, lane, is_registration } => {
-                self.want(&prefix, tenant, lane, is_registration);
+            SchedulerEvent::Want { prefix, missing, tenant, lane, is_registration } => {
+                self.want((&prefix, missing), tenant, lane, is_registration);
             }
             SchedulerEvent::Unwant { key } => self.unwant(key),
             SchedulerEvent::Done { step, epoch, result } => self.done(step, epoch, result, now),

@@ -10,7 +10,7 @@ use crate::read::{Lane, Prefix, SegmentKey, TenantId};
 impl<S: Segment> SchedulerCore<S> {
     pub(super) fn want(
         &mut self,
-        prefix: &Prefix,
+        (prefix, missing): (&Prefix, u32),
         tenant: TenantId,
         lane: Lane,
         is_registration: bool,
@@ -28,7 +28,7 @@ impl<S: Segment> SchedulerCore<S> {
         let place = self.queue.next_place(lane);
         // A prewarm of a state that is being computed has begun.
         let begins = !is_registration && self.is_computing(key);
-        let group = self.queue.group_or_new(path_of(prefix), key, prefix.tokens());
+        let group = self.queue.group_or_new(path_of(prefix), key, missing);
         let before = group.want.as_ref();
         let (has_started, computed) =
             before.map_or((false, 0), |want| (want.started, want.computed));

@@ -284,6 +284,8 @@ async fn each_actor_that_is_lost_is_started_again_and_counted() {
         tokio::time::sleep(Duration::from_secs(40)).await;
         let left = handle.snapshot().registration;
         assert_eq!((left.pending, left.deferred, left.running), (0, 0, 0), "{left:?}");
+        // Whoever was lost took the registration with it that it had in hand, and no other.
+        assert!(left.balance() && left.submitted >= 6, "{left:?}");
     }
 }
 

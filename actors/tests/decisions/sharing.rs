@@ -89,6 +89,27 @@ async fn admission_counts_what_is_new_of_a_grown_state() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn admission_counts_what_states_that_wait_have_in_common_once() {
+    let (handle, _) = started(|config| config.scheduler.tokens_max = 3_000).await;
+    let runs = spawn_one(&handle, prefix(1, 8, 600), spec(1, 20));
+    settle().await;
+    let before: u64 = handle.snapshot().load.tokens_waiting.iter().sum();
+    let state = |name: u32| prefix_of(1, &[(1, 700), (10 + name, 100)]);
+    let mut tasks = Vec::new();
+    for name in 0..12 {
+        tasks.push(spawn_one(&handle, state(name), spec(name, 10)));
+        settle().await;
+    }
+    let after: u64 = handle.snapshot().load.tokens_waiting.iter().sum();
+    assert_eq!(after - before, u64::from(SHARED + 12 * (800 - SHARED + 10)));
+    for task in tasks {
+        task.await.unwrap();
+    }
+    runs.await.unwrap();
+    assert_eq!(handle.snapshot().load.tokens_waiting, [0; 4]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_grown_state_leaves_room_for_others_as_it_is_evicted() {
     let (handle, _) = started(|config| config.cache.kv_bytes = 1_600).await;
     for turn in 1..8 {

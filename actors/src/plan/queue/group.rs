@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::pieces::Need;
 use crate::config::Ranking;
 use crate::plan::fair::Rank;
 use crate::plan::path::{PathSegment, length};
@@ -118,8 +119,10 @@ pub(crate) struct Group {
     pub(super) tally: BTreeMap<(Lane, TenantId), Tally>,
     /// Its entries in the lanes' orders.
     pub(super) ranks: BTreeMap<(Lane, TenantId), Rank>,
-    /// Unique tokens that it adds to each lane, as they are known to the queue.
-    pub(super) counted: [u64; 4],
+    /// Suffix tokens that it adds to each lane, as they are known to the queue.
+    pub(super) suffixes: [u64; 4],
+    /// What it needs of its prefix, as it is known to the queue.
+    pub(super) need: Option<Need>,
 }
 
 impl Group {
@@ -136,7 +139,8 @@ impl Group {
             questions: BTreeMap::new(),
             tally: BTreeMap::new(),
             ranks: BTreeMap::new(),
-            counted: [0; 4],
+            suffixes: [0; 4],
+            need: None,
         }
     }
 
@@ -225,16 +229,19 @@ impl Group {
         self.tally.iter().map(rank).collect()
     }
 
-    /// Unique tokens that it adds to each lane: suffixes, and the missing prefix in the best one.
-    pub(super) fn counted_now(&self) -> [u64; 4] {
-        let mut counted = [0; 4];
+    /// Suffix tokens that it adds to each lane.
+    pub(super) fn suffixes_now(&self) -> [u64; 4] {
+        let mut tokens = [0; 4];
         for ((lane, _), tally) in &self.tally {
-            counted[*lane as usize] += tally.tokens;
+            tokens[*lane as usize] += tally.tokens;
         }
-        if let Some(((best, _), _)) = self.tally.first_key_value() {
-            counted[*best as usize] += u64::from(self.missing);
-        }
-        counted
+        tokens
+    }
+
+    /// What it needs of its prefix while something waits.
+    pub(super) fn need_now(&self) -> Option<Need> {
+        let ((lane, _), _) = self.tally.first_key_value()?;
+        Some(Need { lane: *lane, missing: self.missing })
     }
 
     fn first_number(&self, lane: Lane) -> u64 {
