@@ -113,7 +113,7 @@ pub static CATALOGUE: [CatalogueModel; 3] = [
         licence: "Apache-2.0",
         release_date: "2024-11-12",
         note: "a third of the default's cost, weaker answers",
-        int8_justified: false,
+        int8_justified: true,
         hub: Some(HubPlace {
             repo: "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
             file: "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
