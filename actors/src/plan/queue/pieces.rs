@@ -136,23 +136,23 @@ mod tests {
         runs.into_iter().map(|runs| path_of(&prefix_of(b"salt", runs))).collect()
     }
 
-    fn need(lane: Lane, missing: u32) -> Option<Need> {
-        Some(Need { lane, missing })
+    fn need(lane: Lane, missing: u32) -> Need {
+        Need { lane, missing }
     }
 
     #[test]
     fn what_two_states_begin_with_counts_once_and_in_the_best_lane() {
         let (paths, mut pieces) = (paths(), Pieces::default());
-        pieces.replace(&paths[0], None, need(Lane::Batch, 310));
+        pieces.replace(&paths[0], None, Some(need(Lane::Batch, 310)));
         assert_eq!(pieces.tokens(), [0, 0, 310, 0]);
         // Head and blocks up to position 192 are common, which is three whole blocks.
-        pieces.replace(&paths[1], None, need(Lane::Normal, 360));
+        pieces.replace(&paths[1], None, Some(need(Lane::Normal, 360)));
         assert_eq!(pieces.tokens(), [0, 360, 310 - 192, 0]);
-        pieces.replace(&paths[1], need(Lane::Normal, 360), None);
+        pieces.replace(&paths[1], Some(need(Lane::Normal, 360)), None);
         assert_eq!(pieces.tokens(), [0, 0, 310, 0]);
-        pieces.replace(&paths[0], need(Lane::Batch, 310), need(Lane::Batch, 100));
+        pieces.replace(&paths[0], Some(need(Lane::Batch, 310)), Some(need(Lane::Batch, 100)));
         assert_eq!(pieces.tokens(), [0, 0, 100, 0]);
-        pieces.replace(&paths[0], need(Lane::Batch, 100), need(Lane::Batch, 0));
+        pieces.replace(&paths[0], Some(need(Lane::Batch, 100)), Some(need(Lane::Batch, 0)));
         assert_eq!((pieces.tokens(), pieces.pieces.len()), ([0; 4], 0));
     }
 
@@ -168,7 +168,7 @@ mod tests {
                 let len: u32 = path.iter().map(PathSegment::len).sum();
                 // Whole blocks, so that all who need a piece lack as much of it.
                 let missing = len.saturating_sub(blocks * 64);
-                let new = Lane::ALL.get(lane).and_then(|lane| need(*lane, missing));
+                let new = Lane::ALL.get(lane).map(|lane| need(*lane, missing));
                 pieces.replace(path, needs[state], new);
                 needs[state] = new;
                 let mut union = BTreeMap::<SegmentKey, (Lane, u32)>::new();
@@ -195,7 +195,7 @@ mod tests {
             let mut needs = [None; 3];
             for (state, missing) in steps {
                 let len: u32 = paths[state].iter().map(PathSegment::len).sum();
-                let new = need(Lane::Normal, missing.min(len));
+                let new = Some(need(Lane::Normal, missing.min(len)));
                 pieces.replace(&paths[state], needs[state], new);
                 needs[state] = new;
                 let most: u64 = needs.iter().flatten().map(|need| u64::from(need.missing)).sum();
