@@ -57,7 +57,7 @@ pub(super) async fn in_time<T>(
 mod tests {
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(60);
+    const LONG: Duration = Duration::from_mins(1);
 
     async fn ended(
         closes: bool,
