@@ -216,7 +216,7 @@ impl RejectReason {
         }
     }
 
-    /// Its name in metrics and logs.
+    /// Its name on the wire, in metrics and in logs.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::QueueFull { .. } | Self::PrewarmsFull { of_tenant: false, .. } => "queue_full",
@@ -229,7 +229,7 @@ impl RejectReason {
             Self::TooLong { .. } => "too_long",
             Self::Oversize { .. } => "oversize",
             Self::Draining => "draining",
-            Self::EngineDead(_) => "engine",
+            Self::EngineDead(_) => "engine_dead",
         }
     }
 }

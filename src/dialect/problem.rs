@@ -17,8 +17,9 @@ use super::echo;
 /// When to come back after a failure that says nothing about it itself.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Code of a prompt that does not fit the context; also the reason where that is all that is wrong.
-const TOO_LONG: &str = "too_long";
+/// Codes that are also the reason where nothing else is wrong: a prompt that does not fit the context,
+/// a state that can never be held.
+const LENGTHS: [&str; 2] = ["too_long", "oversize"];
 
 /// Why a request was not answered.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -252,10 +253,10 @@ fn of_rejection(reason: &RejectReason) -> Refusal {
         }
         RejectReason::TooLong { .. } | RejectReason::Oversize { .. } => {
             let path = vec!["state".into()];
-            invalid(&[Problem { path, code: TOO_LONG, message: reason.to_string() }])
+            invalid(&[Problem { path, code: reason.as_str(), message: reason.to_string() }])
         }
-        RejectReason::Draining => again(internal(503, "draining", "the server is stopping")),
-        RejectReason::EngineDead(_) => internal(503, "engine_dead", "the engine is dead"),
+        RejectReason::Draining => again(internal(503, reason.as_str(), "the server is stopping")),
+        RejectReason::EngineDead(_) => internal(503, reason.as_str(), "the engine is dead"),
     }
 }
 
@@ -334,8 +335,8 @@ fn invalid(problems: &[Problem]) -> Refusal {
     };
     let entries: Vec<Value> = problems.iter().map(entry).collect();
     let body = json!({"detail": entries}).to_string();
-    let is_length = !problems.is_empty() && problems.iter().all(|p| p.code == TOO_LONG);
-    let reason = if is_length { TOO_LONG } else { "invalid" };
+    let is_all = |code: &&str| !problems.is_empty() && problems.iter().all(|p| p.code == *code);
+    let reason = LENGTHS.into_iter().find(is_all).unwrap_or("invalid");
     Refusal { status: 422, body, reason, retry_after: None, downgrade: None }
 }
 

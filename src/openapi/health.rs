@@ -90,8 +90,8 @@ fn queue() -> Value {
         "too_long",
         "oversize",
         "draining",
-        "engine",
-        "restarting",
+        "engine_dead",
+        "unavailable",
     ]);
     queue
 }

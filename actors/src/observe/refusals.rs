@@ -7,7 +7,7 @@ use metrics::{Counter, counter};
 use crate::error::ReadError;
 
 /// Reasons of refusals, those of [`RejectReason::as_str`](crate::RejectReason::as_str) and one for a
-/// restart.
+/// restart; on the wire each has the same name.
 const REASONS: [&str; 10] = [
     "queue_full",
     "tokens",
@@ -17,12 +17,12 @@ const REASONS: [&str; 10] = [
     "too_long",
     "oversize",
     "draining",
-    "engine",
-    RESTARTING,
+    "engine_dead",
+    UNAVAILABLE,
 ];
 
 const DISPLACED: &str = "displaced";
-const RESTARTING: &str = "restarting";
+const UNAVAILABLE: &str = "unavailable";
 
 /// Refusals since the process started.
 pub(crate) struct Refusals([(AtomicU64, Counter); REASONS.len()]);
@@ -37,7 +37,7 @@ impl Refusals {
     pub(crate) fn refused(&self, error: &ReadError) {
         match error {
             ReadError::Rejected(reason) => self.add(reason.as_str(), 1),
-            ReadError::Unavailable => self.add(RESTARTING, 1),
+            ReadError::Unavailable => self.add(UNAVAILABLE, 1),
             ReadError::Engine(_)
             | ReadError::Expired { .. }
             | ReadError::Cancelled
@@ -61,5 +61,31 @@ impl Refusals {
         let Some((_, (sum, counter))) = found else { return };
         sum.fetch_add(count, Ordering::Relaxed);
         counter.increment(count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::error::RejectReason;
+
+    #[test]
+    fn a_refusal_is_counted_under_its_own_name() {
+        let refusals = Refusals::new();
+        let retry_after = Duration::from_secs(1);
+        let reasons = [
+            RejectReason::TokensFull { tokens_waiting: 2, tokens_max: 1, retry_after },
+            RejectReason::Oversize { bytes: 2, bytes_max: 1 },
+            RejectReason::EngineDead("x".to_owned()),
+        ];
+        for reason in reasons {
+            refusals.refused(&ReadError::Rejected(reason));
+        }
+        refusals.refused(&ReadError::Unavailable);
+        let counted = refusals.by_reason().into_iter().filter(|(_, count)| *count == 1);
+        let counted: Vec<_> = counted.map(|(reason, _)| reason).collect();
+        assert_eq!(counted, ["tokens", "oversize", "engine_dead", "unavailable"]);
     }
 }

@@ -81,8 +81,37 @@ fn the_reason_is_too_long_where_nothing_else_is_wrong() {
     };
     assert_eq!(reason(&["too_long"]), "too_long");
     assert_eq!(reason(&["too_long", "too_long"]), "too_long");
+    assert_eq!(reason(&["oversize", "oversize"]), "oversize");
+    assert_eq!(reason(&["too_long", "oversize"]), "invalid");
     assert_eq!(reason(&["too_long", "missing"]), "invalid");
     assert_eq!(reason(&["missing"]), "invalid");
+}
+
+#[test]
+fn a_refusal_is_called_the_same_on_the_wire_as_in_the_metrics() {
+    let retry_after = Duration::from_secs(1);
+    let (waiting, waiting_max) = (4, 4);
+    let (lane, wait, limit, left) = (Lane::Normal, retry_after, retry_after, retry_after);
+    for reason in [
+        RejectReason::QueueFull { reads_waiting: 7, reads_max: 4, retry_after },
+        RejectReason::TokensFull { tokens_waiting: 7, tokens_max: 4, retry_after },
+        RejectReason::WaitTooLong { lane, wait, limit, downgrade: None, retry_after },
+        RejectReason::PastDeadline { wait, left, downgrade: None, retry_after },
+        RejectReason::TenantFull { reads_waiting: 7, reads_max: 4, retry_after },
+        RejectReason::TenantRate { tokens: 9, rate: 1, retry_after },
+        RejectReason::PrewarmsFull { waiting, waiting_max, of_tenant: true, retry_after },
+        RejectReason::Displaced { retry_after },
+        RejectReason::TooLong { tokens: 9, tokens_max: 8 },
+        RejectReason::Oversize { bytes: 9, bytes_max: 8 },
+        RejectReason::Draining,
+        RejectReason::EngineDead("x".to_owned()),
+    ] {
+        let name = reason.as_str();
+        let fault = Fault::from(DecideError::from(ReadError::Rejected(reason)));
+        assert_eq!(systemone(&fault, FullStatus::default()).reason, name);
+    }
+    let restarting = Fault::from(DecideError::from(ReadError::Unavailable));
+    assert_eq!(systemone(&restarting, FullStatus::default()).reason, "unavailable");
 }
 
 #[test]

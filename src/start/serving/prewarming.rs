@@ -169,7 +169,7 @@ fn add(sum: &mut Cost, own: &Cost) {
 fn of_state(index: usize, error: DecideError) -> DecideError {
     let of_reason = |reason: &RejectReason| {
         let path = vec!["state".into()];
-        Problem { path, code: "too_long", message: reason.to_string() }
+        Problem { path, code: reason.as_str(), message: reason.to_string() }
     };
     let problems = match error {
         DecideError::Invalid(problems) => problems,
