@@ -6,13 +6,30 @@
 mod health;
 mod schemas;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-/// Deadlines are told here and not as parameters: a fuzzer would try a millisecond and report the
-/// 504 that it asked for.
-const DESCRIPTION: &str = "Typed questions about a state in, calibrated probabilities out. \
-    A request may also set a deadline in milliseconds from its first byte, as the body's \
-    `timeout_ms` or the header `x-docket-timeout-ms` (1 to 600000 by default).";
+const DESCRIPTION: &str = "Typed questions about a state in, calibrated probabilities out.";
+
+/// Default of `--timeout-max` in milliseconds.
+const TIMEOUT_MAX_MS: u64 = 600_000;
+
+/// What a request that is refused may be told; the body has the details.
+const REFUSED: [(&str, &str, &str); 1] =
+    [("x-docket-reason", "^[a-z_]+$", "Why it was refused, in a word")];
+
+/// What a request is told for which it is too early, too late or too full.
+const COME_BACK: [(&str, &str, &str); 3] = [
+    ("retry-after", "^[0-9]+$", "Seconds until it may be sent again; absent where that is no use"),
+    ("retry-after-ms", "^[0-9]+$", "The same in milliseconds"),
+    (
+        "x-docket-downgrade",
+        "^(normal|batch)$",
+        "A lower lane in which it would be let in now, where there is one",
+    ),
+];
+
+const IGNORED: (&str, &str, &str) =
+    ("x-docket-ignored", "^\\[.*\\]$", "Fields that were not understood, as a JSON array");
 
 /// The document as JSON text.
 pub fn document() -> String {
@@ -102,6 +119,10 @@ fn post(id: &str, summary: &str, schema: &str, answered: &Value) -> Value {
                    &json!({"$ref": "#/components/schemas/Lane"})),
             header("x-gateway-inference-objective", "A lane's name, where x-docket-priority is absent",
                    &json!({"type": "string"})),
+            header("x-docket-timeout-ms",
+                   "Milliseconds from its first byte to the answer, where the body names none; the \
+                    maximum is the server's --timeout-max",
+                   &json!({"type": "integer", "minimum": 1, "maximum": TIMEOUT_MAX_MS})),
             header("x-docket-salt", "Part of the caller's own salt of segment keys",
                    &json!({"type": "string", "maxLength": 256, "pattern": "^[!-~]*$"})),
             dialect(),
@@ -111,8 +132,20 @@ fn post(id: &str, summary: &str, schema: &str, answered: &Value) -> Value {
             "description": "May be compressed: Content-Encoding gzip or zstd.",
             "content": {"application/json": {"schema": reference(schema)}},
         },
-        "responses": with_failures(json!({"200": answered}), &statuses),
+        "responses": with_ignored(with_failures(json!({"200": answered}), &statuses)),
     })
+}
+
+/// The same responses, of a request whose body was looked at.
+fn with_ignored(mut responses: Value) -> Value {
+    for status in ["400", "422", "429", "500", "503", "504"] {
+        let header = &mut responses[status]["headers"];
+        if let (Some(header), Some(more)) = (header.as_object_mut(), headers([IGNORED]).as_object())
+        {
+            header.extend(more.clone());
+        }
+    }
+    responses
 }
 
 fn health() -> Value {
@@ -130,6 +163,7 @@ fn health() -> Value {
             "414": failure(414),
             "431": failure(431),
             "500": failure(500),
+            // No refusal: nothing says why but the body, nor when to come back.
             "503": response("It is not", "Health", &json!({})),
         },
     })
@@ -160,13 +194,9 @@ fn request_id() -> Value {
 
 /// Response headers with costs, as plain decimals.
 fn cost_headers() -> Value {
-    let entry = |(name, pattern, description): (&str, &str, &str)| {
-        let schema = json!({"type": "string", "pattern": pattern});
-        (name.to_owned(), json!({"description": description, "schema": schema}))
-    };
     let decimal = "^[0-9]+\\.[0-9]$";
     let count = "^[0-9]+$";
-    let headers: Map<String, Value> = [
+    headers([
         ("x-docket-queue-ms", decimal, "Waited for work on it to start and for its step"),
         ("x-docket-state-ms", decimal, "Waited for its state to be resident"),
         ("x-docket-engine-ms", decimal, "The step that read it"),
@@ -175,13 +205,18 @@ fn cost_headers() -> Value {
         ("x-docket-cached-tokens", count, "Tokens found resident or already being read"),
         ("x-docket-lane", "^[a-z]+$", "The lane it was served in"),
         ("x-docket-wait-behind", "^registration$", "What it waited behind"),
-        ("x-docket-ignored", "^\\[.*\\]$", "Fields that were not understood, as a JSON array"),
+        IGNORED,
         ("server-timing", "total;dur=", "The same times by the standard's form"),
-    ]
-    .into_iter()
-    .map(entry)
-    .collect();
-    Value::Object(headers)
+    ])
+}
+
+/// Response headers, each with the pattern of its value and its meaning.
+fn headers<'a>(listed: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>) -> Value {
+    let entry = |(name, pattern, description): (&str, &str, &str)| {
+        let schema = json!({"type": "string", "pattern": pattern});
+        (name.to_owned(), json!({"description": description, "schema": schema}))
+    };
+    Value::Object(listed.into_iter().map(entry).collect())
 }
 
 fn response(description: &str, schema: &str, headers: &Value) -> Value {
@@ -226,11 +261,14 @@ fn failure(status: u16) -> Value {
         504 => ("Not answered within the deadline", "Failure"),
         _ => ("Our own fault", "Failure"),
     };
-    response(description, schema, &json!({}))
+    let waits = COME_BACK.into_iter().filter(|_| matches!(status, 429 | 503));
+    response(description, schema, &headers(REFUSED.into_iter().chain(waits)))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -250,5 +288,53 @@ mod tests {
         for name in schemas.keys() {
             assert!(references.contains(&name.as_str()), "{name} is not used");
         }
+    }
+
+    #[test]
+    fn a_refusal_for_lack_of_room_lists_what_it_tells() {
+        let document: Value = serde_json::from_str(&document()).unwrap();
+        let told = |route: &str, status: &str| {
+            let method = document["paths"][route].as_object().unwrap().values().next().unwrap();
+            let headers = method["responses"][status]["headers"].as_object().unwrap();
+            headers.keys().cloned().collect::<BTreeSet<_>>()
+        };
+        let names = |listed: &[&str]| listed.iter().map(|name| (*name).to_owned()).collect();
+        let full = [
+            "retry-after",
+            "retry-after-ms",
+            "x-docket-downgrade",
+            "x-docket-ignored",
+            "x-docket-reason",
+            "x-typesafe-request-id",
+        ];
+        for status in ["429", "503"] {
+            assert_eq!(told("/v1/systemone", status), names(&full), "{status}");
+        }
+        let faulty = ["x-docket-ignored", "x-docket-reason", "x-typesafe-request-id"];
+        assert_eq!(told("/prewarm", "422"), names(&faulty));
+        let refused = ["x-docket-reason", "x-typesafe-request-id"];
+        assert_eq!(told("/v1/models", "401"), names(&refused));
+        assert_eq!(told("/health", "503"), names(&["x-typesafe-request-id"]));
+    }
+
+    #[test]
+    fn a_deadline_is_a_parameter_and_a_field() {
+        let document: Value = serde_json::from_str(&document()).unwrap();
+        let of = |route: &str| document["paths"][route]["post"]["parameters"].clone();
+        for route in ["/v1/systemone", "/v1/decide", "/v1/prewarm", "/prewarm"] {
+            let named = |entry: &&Value| entry["name"] == "x-docket-timeout-ms";
+            let parameters = of(route);
+            let header = parameters.as_array().unwrap().iter().find(named).unwrap();
+            assert_eq!(
+                (&header["in"], &header["schema"]["minimum"]),
+                (&json!("header"), &json!(1))
+            );
+        }
+        for schema in ["Decision", "Prewarm"] {
+            let fields = &document["components"]["schemas"][schema]["properties"];
+            assert_eq!(fields["timeout_ms"]["maximum"], 600_000, "{schema}");
+        }
+        let most = crate::config::DecisionConfig::default().timeout_max;
+        assert_eq!(most.as_millis(), u128::from(TIMEOUT_MAX_MS));
     }
 }

@@ -63,8 +63,17 @@ fn decision() -> Value {
             "model": {"description": "Any name; the served model answers"},
             "samples": reference("Samples"),
             "priority": nullable(&reference("Lane")),
+            "timeout_ms": timeout_ms(),
             "diagnostics": {"type": ["boolean", "null"]},
         },
+    })
+}
+
+fn timeout_ms() -> Value {
+    json!({
+        "description": "Milliseconds from the first byte to the answer; the maximum is the server's \
+                        --timeout-max",
+        "type": ["integer", "null"], "minimum": 1, "maximum": super::TIMEOUT_MAX_MS,
     })
 }
 
@@ -83,7 +92,7 @@ fn prewarm() -> Value {
             },
             "model": {"description": "Any name; the served model is used"},
             "priority": nullable(&reference("Lane")),
-            "timeout_ms": {"type": ["integer", "null"], "minimum": 1},
+            "timeout_ms": timeout_ms(),
             "ttl_s": {
                 "description": "Seconds for which the state stays pinned without a hit",
                 "type": ["integer", "null"], "minimum": 1, "maximum": 604_800,
