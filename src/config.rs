@@ -23,6 +23,7 @@ pub use self::faults::{Fault, Faults};
 pub use self::pretence::FakeFaults;
 
 use self::keys::ApiKey;
+use self::quantity::duration_as_typed;
 use crate::dialect::problem::FullStatus;
 use crate::models::ModelRef;
 
@@ -220,7 +221,7 @@ impl HttpConfig {
         if self.host.trim().is_empty() {
             faults.add("--host", "\"\" is no host; write a name or an address");
         }
-        faults.check_range("--body-limit", self.body_limit_bytes, 1 << 10..=1 << 30);
+        faults.check_bytes("--body-limit", self.body_limit_bytes, 1 << 10..=1 << 30);
         faults.check_range("--connections-max", self.connections_max, 1..=65_536);
         let drain = Duration::ZERO..=Duration::from_hours(1);
         faults.check_duration("--drain-timeout", self.drain_timeout, drain);
@@ -247,11 +248,8 @@ impl DecisionConfig {
             shortest..=Duration::from_hours(24),
         );
         if !(shortest..=self.timeout_max).contains(&self.timeout) {
-            let (timeout, most) = (self.timeout, self.timeout_max);
-            faults.add(
-                "--timeout",
-                format!("{timeout:?} is not within 1ms to --timeout-max {most:?}"),
-            );
+            let [timeout, most] = [self.timeout, self.timeout_max].map(duration_as_typed);
+            faults.add("--timeout", format!("{timeout} is not within 1ms to --timeout-max {most}"));
         }
         faults.check_range("--max-questions", self.questions_max, 1..=4096);
         faults.check_range("--samples-max", self.samples_max, 1..=255);
@@ -328,10 +326,12 @@ impl SchedulerConfig {
             );
             faults.add("--chunk-tokens", message);
         }
-        faults.check_range("--step-tokens", self.step_tokens, self.chunk_tokens..=65_536);
+        faults.check_above("--step-tokens", self.step_tokens, ("--chunk-tokens", chunk), 65_536);
         faults.check_range("--rows-max", self.rows_max, 1..=4096);
-        faults.check_range("--reads-max", self.reads_max, questions_max..=1_000_000);
-        faults.check_range("--tenant-reads-max", self.tenant_reads_max, questions_max..=1_000_000);
+        // What is larger than the queue is let in only while nothing else waits.
+        let least = ("--max-questions", questions_max);
+        faults.check_above("--reads-max", self.reads_max, least, 1_000_000);
+        faults.check_above("--tenant-reads-max", self.tenant_reads_max, least, 1_000_000);
         faults.check_range("--tenant-rate", self.tenant_rate, 0..=1_000_000_000);
         faults.check_range("--tenant-burst", self.tenant_burst, 1..=1_000_000_000_000);
         let (shortest, day) = (Duration::from_millis(1), Duration::from_hours(24));

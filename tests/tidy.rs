@@ -199,3 +199,43 @@ fn every_flag_of_serve_is_in_the_operations_page() {
     let faults: Vec<String> = flags.into_iter().filter(|flag| !page.contains(flag)).collect();
     assert_none("flags that docs/OPERATIONS.md does not name", &faults);
 }
+
+/// What a value of a flag is refused with that is far beyond every range.
+fn range_in_the_code(flag: &str) -> Option<String> {
+    ["9000h", "8TiB", "9000000000000000", "4000000000"].iter().find_map(|value| {
+        let typed = ["docket", "serve", "--engine", "fake", flag, value];
+        let cli = <docket::cli::Cli as clap::Parser>::try_parse_from(typed).ok()?;
+        let docket::cli::Command::Serve(arguments) = cli.command else { return None };
+        let faults = arguments.config(PathBuf::from("home")).err()?;
+        let fault = faults.0.into_iter().find(|fault| fault.flag == flag)?;
+        let (_, range) = fault.message.split_once("within ")?;
+        let mut words: Vec<&str> = range.split(' ').collect();
+        // Behind the flag that is a limit its value is said.
+        if let Some(at) = words.iter().position(|word| word.starts_with("--")) {
+            words.remove(at + 1);
+        }
+        Some(words.join(" "))
+    })
+}
+
+#[test]
+fn the_ranges_in_the_operations_page_are_those_of_the_code() {
+    let page = support::read(&support::root().join("docs/OPERATIONS.md"));
+    let command = <docket::cli::Cli as clap::CommandFactory>::command();
+    let serve = command.find_subcommand("serve").expect("there is a serve command");
+    let flags = serve.get_arguments().filter_map(|flag| flag.get_long());
+    let mut faults = Vec::new();
+    let mut seen = 0;
+    for flag in flags.map(|name| format!("--{name}")).filter(|flag| flag != "--engine") {
+        let Some(range) = range_in_the_code(&flag) else { continue };
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{flag}` |")));
+        let cell = row.and_then(|row| row.split('|').nth(4)).unwrap_or_default();
+        let told = cell.trim().replace('`', "");
+        seen += 1;
+        if told != range {
+            faults.push(format!("{flag}: {range} in the code, {told:?} in the page"));
+        }
+    }
+    assert!(seen > 20, "{seen}");
+    assert_none("ranges that docs/OPERATIONS.md has otherwise", &faults);
+}

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use super::quantity::{bytes_as_typed, duration_as_typed};
+
 /// One setting that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
@@ -55,8 +57,34 @@ impl Faults {
         range: RangeInclusive<Duration>,
     ) {
         if !range.contains(&value) {
-            let (start, end) = (range.start(), range.end());
-            self.add(flag, format!("{value:?} is not within {start:?} to {end:?}"));
+            let [value, start, end] = [value, *range.start(), *range.end()].map(duration_as_typed);
+            self.add(flag, format!("{value} is not within {start} to {end}"));
+        }
+    }
+
+    /// Adds a fault unless the size `value` is within `range`.
+    pub(super) fn check_bytes(
+        &mut self,
+        flag: &'static str,
+        value: u64,
+        range: RangeInclusive<u64>,
+    ) {
+        if !range.contains(&value) {
+            let [value, start, end] = [value, *range.start(), *range.end()].map(bytes_as_typed);
+            self.add(flag, format!("{value} is not within {start} to {end}"));
+        }
+    }
+
+    /// Adds a fault unless `value` is within another flag's value and `most`.
+    pub(super) fn check_above(
+        &mut self,
+        flag: &'static str,
+        value: u32,
+        (other, least): (&str, u32),
+        most: u32,
+    ) {
+        if !(least..=most).contains(&value) {
+            self.add(flag, format!("{value} is not within {other} {least} to {most}"));
         }
     }
 }

@@ -40,6 +40,28 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("{text:?} is no duration; write it as 60, 60s, 500ms or 10m"))
 }
 
+/// A size as people type it: in the largest unit of which it is a whole number.
+pub(super) fn bytes_as_typed(bytes: u64) -> String {
+    let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    let unit = units.into_iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
+    unit.map_or_else(|| bytes.to_string(), |(name, unit)| format!("{}{name}", bytes / unit))
+}
+
+/// A duration as people type it: in hours, seconds or milliseconds, the largest of which it is a
+/// whole number.
+pub(super) fn duration_as_typed(duration: Duration) -> String {
+    let milliseconds = duration.as_millis();
+    let units = [("h", 3_600_000), ("s", 1_000)];
+    let is_whole = |(_, unit): &(&str, u128)| {
+        milliseconds.is_multiple_of(*unit) && (milliseconds >= *unit || *unit == 1_000)
+    };
+    let unit = units.into_iter().find(is_whole);
+    unit.map_or_else(
+        || format!("{milliseconds}ms"),
+        |(name, unit)| format!("{}{name}", milliseconds / unit),
+    )
+}
+
 /// A whole number times its unit; `None` when either is unknown or the product too large.
 fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let text = text.trim();
@@ -85,5 +107,15 @@ mod tests {
         assert_eq!(parse_duration("2m"), parse_duration("2min"));
         assert_eq!(parse_duration("1h"), Ok(Duration::from_hours(1)));
         assert!(parse_duration("soon").unwrap_err().contains("soon"));
+    }
+
+    #[test]
+    fn quantities_are_shown_as_they_can_be_typed() {
+        for text in ["0s", "1ms", "1500ms", "10s", "60s", "660s", "1h", "24h"] {
+            assert_eq!(duration_as_typed(parse_duration(text).unwrap()), text);
+        }
+        for text in ["0", "1023", "1KiB", "1536KiB", "32MiB", "1GiB"] {
+            assert_eq!(bytes_as_typed(parse_bytes(text).unwrap()), text);
+        }
     }
 }

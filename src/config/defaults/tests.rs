@@ -67,6 +67,8 @@ fn all_faults_are_reported_at_once_with_flag_value_and_limit() {
     assert_eq!(flags, expected);
     let text = faults.to_string();
     assert!(text.contains("--rows-max: 5000 is not within 1 to 4096"), "{text}");
+    assert!(text.contains("--body-limit: 1 is not within 1KiB to 1GiB"), "{text}");
+    assert!(text.contains("--stall-after: 0s is not within 10ms to 24h"), "{text}");
     assert!(text.contains("--timeout: 660s is not within 1ms to --timeout-max 600s"), "{text}");
     assert_eq!(text.lines().count(), expected.len());
 }
@@ -77,7 +79,7 @@ fn a_queue_holds_at_least_one_request_of_the_largest_size() {
     config.decision.questions_max = 128;
     config.scheduler.reads_max = 127;
     let faults = config.validate().unwrap_err().to_string();
-    assert_eq!(faults, "--reads-max: 127 is not within 128 to 1000000");
+    assert_eq!(faults, "--reads-max: 127 is not within --max-questions 128 to 1000000");
 }
 
 #[test]
