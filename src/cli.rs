@@ -9,6 +9,7 @@ pub mod listed;
 pub mod models;
 pub mod pull;
 pub mod serve;
+mod switch;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

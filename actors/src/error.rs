@@ -18,7 +18,7 @@ pub enum ReadError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// Its deadline passed while it waited.
-    #[error("not answered within {waited:?}{}", .spent.map(|spent| spent.to_string()).unwrap_or_default())]
+    #[error("not answered within {}{}", in_ms(*.waited), .spent.map(|spent| spent.to_string()).unwrap_or_default())]
     Expired {
         /// From admission to expiry.
         waited: Duration,
@@ -45,6 +45,14 @@ pub struct Spent {
     pub state: Duration,
     /// From then on.
     pub engine: Duration,
+}
+
+/// A duration as people read it: in whole milliseconds, below ten with one decimal.
+fn in_ms(time: Duration) -> String {
+    let milliseconds = time.as_secs_f64() * 1e3;
+    // What would be rounded up to ten is ten.
+    let decimals = usize::from(milliseconds < 9.95);
+    format!("{milliseconds:.decimals$} ms")
 }
 
 impl fmt::Display for Spent {
@@ -125,12 +133,17 @@ pub enum RejectReason {
         retry_after: Duration,
     },
     /// Its tenant has asked for more tokens than it may on average.
-    #[error("{tokens} tokens are asked for, {rate} a second are allowed to this key on average")]
+    #[error(
+        "{tokens} tokens are asked for, {rate} a second are allowed to this key on average and \
+         {burst} at once after a pause"
+    )]
     TenantRate {
         /// What it would compute.
         tokens: u64,
         /// Tokens a second.
         rate: u64,
+        /// Tokens at once after a pause.
+        burst: u64,
         /// When to come back.
         retry_after: Duration,
     },
@@ -231,5 +244,22 @@ impl RejectReason {
             Self::Draining => "draining",
             Self::EngineDead(_) => "engine_dead",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_told_in_milliseconds_without_false_precision() {
+        let told = |us| {
+            let waited = Duration::from_micros(us);
+            ReadError::Expired { waited, spent: None }.to_string()
+        };
+        assert_eq!(told(300_722), "not answered within 301 ms");
+        assert_eq!(told(60_000_000), "not answered within 60000 ms");
+        assert_eq!(told(1_250), "not answered within 1.2 ms");
+        assert_eq!(told(9_970), "not answered within 10 ms");
     }
 }

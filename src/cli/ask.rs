@@ -9,12 +9,12 @@ use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::BoolishValueParser;
 use serde_json::Value;
 use thiserror::Error;
-use ureq::Agent;
+use ureq::{Agent, Timeout};
 
-use crate::config::quantity::parse_duration;
+use super::switch::switch;
+use crate::config::quantity::{duration_as_typed, parse_duration};
 
 /// Heading of the flags that make up the request; these have no environment variables.
 pub(crate) const INLINE: &str = "The decision";
@@ -41,7 +41,7 @@ pub struct AskArgs {
     pub timeout: Duration,
 
     /// Print the response as it came
-    #[arg(long, env = "DOCKET_JSON", value_parser = BoolishValueParser::new())]
+    #[arg(long, env = "DOCKET_JSON", value_parser = switch)]
     pub json: bool,
 
     /// What to ask.
@@ -96,6 +96,14 @@ pub enum AskError {
     /// The flags do not make up a request.
     #[error("{0}")]
     Request(String),
+    /// The address does not say how it is spoken to.
+    #[error("--url {url}: http:// or https:// is missing; write http://{host}")]
+    Url {
+        /// As typed.
+        url: String,
+        /// What of it may be a host.
+        host: String,
+    },
     /// A file could not be read.
     #[error("{path}: {source}")]
     File {
@@ -174,6 +182,7 @@ pub fn run(arguments: &AskArgs, out: &mut impl Write) -> Result<(), AskError> {
 }
 
 fn post(arguments: &AskArgs, body: &[u8]) -> Result<Reply, AskError> {
+    check_url(&arguments.url)?;
     let url = format!("{}/v1/systemone", arguments.url.trim_end_matches('/'));
     let agent: Agent = Agent::config_builder()
         .timeout_connect(Some(CONNECT_TIMEOUT))
@@ -185,7 +194,7 @@ fn post(arguments: &AskArgs, body: &[u8]) -> Result<Reply, AskError> {
     if let Some(key) = &arguments.key {
         request = request.header("authorization", format!("Bearer {key}"));
     }
-    let mut response = request.send(body).map_err(|error| failure(&arguments.url, &error))?;
+    let mut response = request.send(body).map_err(|error| failure(arguments, &error))?;
     let text = response.body_mut().with_config().limit(RESPONSE_BYTES_MAX).read_to_string();
     let fact = |name: &str| {
         let value = response.headers().get(format!("x-docket-{name}"))?.to_str().ok()?;
@@ -197,16 +206,38 @@ fn post(arguments: &AskArgs, body: &[u8]) -> Result<Reply, AskError> {
     let ignored = response.headers().get("x-docket-ignored");
     let ignored = ignored.and_then(|names| names.to_str().ok()).map(str::to_owned);
     let status = response.status().as_u16();
-    let body = text.map_err(|error| failure(&arguments.url, &error))?;
+    let body = text.map_err(|error| failure(arguments, &error))?;
     Ok(Reply { status, body, facts, ignored })
 }
 
-fn failure(url: &str, error: &ureq::Error) -> AskError {
-    let (url, why) = (url.to_owned(), error.to_string());
+/// The client would only say that the address has an invalid format.
+fn check_url(url: &str) -> Result<(), AskError> {
+    if ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
+        return Ok(());
+    }
+    let host = url.split_once("://").map_or(url, |(_, host)| host);
+    Err(AskError::Url { url: url.to_owned(), host: host.to_owned() })
+}
+
+fn failure(arguments: &AskArgs, error: &ureq::Error) -> AskError {
+    let why = if let ureq::Error::Timeout(timeout) = error {
+        too_late(*timeout, arguments.timeout)
+    } else {
+        error.to_string()
+    };
+    let url = arguments.url.clone();
     let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     let is_refused = matches!(error, ureq::Error::Io(error) if is_refused(error))
         || matches!(error, ureq::Error::ConnectionFailed | ureq::Error::HostNotFound);
     if is_refused { AskError::NoServer { url, why } } else { AskError::Exchange { url, why } }
+}
+
+/// What did not come in time; the client would only name its own setting.
+fn too_late(timeout: Timeout, limit: Duration) -> String {
+    if timeout == Timeout::Connect {
+        return format!("no connection within {}", duration_as_typed(CONNECT_TIMEOUT));
+    }
+    format!("no answer within {} (--timeout)", duration_as_typed(limit))
 }
 
 /// Reads `path`, or `input` for `-`.

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Args;
-use clap::builder::BoolishValueParser;
 use indicatif::HumanBytes;
 use thiserror::Error;
 
+use super::switch::switch;
 use crate::models::catalogue::CATALOGUE;
 use crate::models::store::Record;
 use crate::models::{ModelRef, PullError, Store, Thoroughness};
@@ -16,7 +16,7 @@ use crate::models::{ModelRef, PullError, Store, Thoroughness};
 #[derive(Debug, Args)]
 pub struct ModelsArgs {
     /// Hash every installed file and compare
-    #[arg(long, env = "DOCKET_VERIFY", value_parser = BoolishValueParser::new())]
+    #[arg(long, env = "DOCKET_VERIFY", value_parser = switch)]
     pub verify: bool,
 }
 

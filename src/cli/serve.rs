@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::BoolishValueParser;
 
 use super::listed::Listed;
+use super::switch::switch;
 use crate::config::keys::ApiKey;
 use crate::config::quantity::{parse_bytes, parse_duration};
 use crate::config::{
@@ -39,7 +39,7 @@ pub struct ServeArgs {
     pub context: Option<u32>,
 
     /// Fail instead of pulling a model that is absent
-    #[arg(long, env = "DOCKET_OFFLINE", value_parser = BoolishValueParser::new())]
+    #[arg(long, env = "DOCKET_OFFLINE", value_parser = switch)]
     pub offline: bool,
 
     #[command(flatten)]

@@ -49,7 +49,7 @@ pub(super) fn bytes_as_typed(bytes: u64) -> String {
 
 /// A duration as people type it: in hours, seconds or milliseconds, the largest of which it is a
 /// whole number.
-pub(super) fn duration_as_typed(duration: Duration) -> String {
+pub(crate) fn duration_as_typed(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
     let units = [("h", 3_600_000), ("s", 1_000)];
     let is_whole = |(_, unit): &(&str, u128)| {

@@ -69,6 +69,7 @@ pub(super) async fn guard(
         answered.unwrap_or_else(|_| app.refuse(app.config.dialect, &RequestFault::Panicked.into()))
     };
     headers::insert(response.headers_mut(), headers::REQUEST_ID, &id);
+    respond::log(&response, &id, name_of(route));
     RESPONSES[route].ended(Ended {
         status: response.status().as_u16(),
         reason: response.extensions().get::<respond::Reason>().map(|reason| reason.0),

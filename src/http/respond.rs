@@ -18,6 +18,15 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reason(pub(super) &'static str);
 
+/// What failed where a response is our own fault; among its extensions, for the log.
+#[derive(Debug, Clone)]
+struct Failed {
+    /// What the caller is not told.
+    detail: String,
+    /// Whether it is a bug, and not a state that the server can be in.
+    is_bug: bool,
+}
+
 /// A JSON response of known length, so that head and body leave in one write.
 pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
@@ -26,15 +35,15 @@ pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     response
 }
 
-/// The response to a request that was not answered; what is our own fault goes to the log.
+/// The response to a request that was not answered.
 pub(super) fn refuse(refusal: Refusal, fault: &Fault) -> Response {
     // The table gives valid statuses only.
     let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    if status.is_server_error() && !fault.is_for_lack_of_room() {
-        log(status, refusal.reason, fault);
-    }
     let mut response = json(status, refusal.body);
     response.extensions_mut().insert(Reason(refusal.reason));
+    if status.is_server_error() && !fault.is_for_lack_of_room() {
+        response.extensions_mut().insert(Failed::of(fault));
+    }
     let headers = response.headers_mut();
     insert(headers, REASON, refusal.reason);
     if let Some(wait) = refusal.retry_after {
@@ -49,12 +58,28 @@ pub(super) fn refuse(refusal: Refusal, fault: &Fault) -> Response {
     response
 }
 
-fn log(status: StatusCode, reason: &'static str, fault: &Fault) {
-    let status = status.as_u16();
-    if let Fault::Decide(DecideError::Internal { detail }) = fault {
-        tracing::error!(status, reason, detail, "request failed");
+impl Failed {
+    fn of(fault: &Fault) -> Self {
+        match fault {
+            Fault::Decide(DecideError::Internal { detail }) => {
+                Self { detail: detail.clone(), is_bug: true }
+            }
+            Fault::Decide(_) | Fault::Request(_) => {
+                Self { detail: fault.to_string(), is_bug: false }
+            }
+        }
+    }
+}
+
+/// Tells the log of a response that is our own fault, with what its caller can find it by.
+pub(super) fn log(response: &Response, request_id: &str, route: &'static str) {
+    let Some(Failed { detail, is_bug }) = response.extensions().get() else { return };
+    let status = response.status().as_u16();
+    let reason = response.extensions().get::<Reason>().map_or("", |reason| reason.0);
+    if *is_bug {
+        tracing::error!(request_id, route, status, reason, detail, "request failed");
     } else {
-        tracing::warn!(status, reason, error = %fault, "request failed");
+        tracing::warn!(request_id, route, status, reason, error = detail, "request failed");
     }
 }
 

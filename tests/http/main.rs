@@ -11,6 +11,8 @@ mod bodies;
 #[cfg(test)]
 mod decisions;
 #[cfg(test)]
+mod logging;
+#[cfg(test)]
 mod prewarming;
 #[cfg(test)]
 mod sockets;

@@ -126,6 +126,7 @@ fn check_bucket(bucket: Bucket, newcomer: Newcomer) -> Result<(), RejectReason> 
     Err(RejectReason::TenantRate {
         tokens: newcomer.tokens,
         rate,
+        burst,
         retry_after: clamp(retry_after.unwrap_or(Duration::MAX)),
     })
 }

@@ -234,3 +234,23 @@ fn a_server_that_is_not_there_is_answered_with_how_to_start_one() {
     assert!(matches!(error, AskError::NoServer { .. }), "{error}");
     assert!(error.to_string().contains("docket serve"));
 }
+
+#[test]
+fn a_server_that_does_not_answer_is_told_with_the_time_it_had() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let flags = ["--url", &url, "--timeout", "20ms", "--state", "x", "--noul", "?"];
+    let error = run(&arguments(&flags), &mut Vec::new()).unwrap_err().to_string();
+    assert_eq!(error, format!("{url}: no answer within 20ms (--timeout)"));
+}
+
+#[test]
+fn an_address_without_its_scheme_is_told_what_is_missing() {
+    let told = |url: &str| {
+        let flags = ["--url", url, "--state", "x", "--noul", "?"];
+        run(&arguments(&flags), &mut Vec::new()).unwrap_err().to_string()
+    };
+    let missing = "http:// or https:// is missing; write http://127.0.0.1:8358";
+    assert_eq!(told("127.0.0.1:8358"), format!("--url 127.0.0.1:8358: {missing}"));
+    assert_eq!(told("ftp://127.0.0.1:8358"), format!("--url ftp://127.0.0.1:8358: {missing}"));
+}

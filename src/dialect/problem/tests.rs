@@ -98,7 +98,7 @@ fn a_refusal_is_called_the_same_on_the_wire_as_in_the_metrics() {
         RejectReason::WaitTooLong { lane, wait, limit, downgrade: None, retry_after },
         RejectReason::PastDeadline { wait, left, downgrade: None, retry_after },
         RejectReason::TenantFull { reads_waiting: 7, reads_max: 4, retry_after },
-        RejectReason::TenantRate { tokens: 9, rate: 1, retry_after },
+        RejectReason::TenantRate { tokens: 9, rate: 1, burst: 1, retry_after },
         RejectReason::PrewarmsFull { waiting, waiting_max, of_tenant: true, retry_after },
         RejectReason::Displaced { retry_after },
         RejectReason::TooLong { tokens: 9, tokens_max: 8 },
