@@ -9,12 +9,14 @@ mod folder;
 mod gguf;
 mod map;
 mod nature;
+mod printable;
 mod regular;
 mod witness;
 
 pub use gguf::open_vocabulary;
 pub(crate) use map::FileMap;
 pub use nature::{FOREIGN_GGUF, Nature, nature};
+pub(crate) use printable::Printable;
 pub(crate) use regular::{regular, regular_if_there};
 pub use witness::Witness;
 
@@ -309,7 +311,7 @@ pub struct ModelFiles {
 #[derive(Debug, Error)]
 pub enum FilesError {
     /// The file system said no.
-    #[error("{path}: {source}")]
+    #[error("{}: {source}", Printable(.path.display()))]
     Io {
         /// The file.
         path: PathBuf,
@@ -318,7 +320,7 @@ pub enum FilesError {
         source: std::io::Error,
     },
     /// The file is not what it should be.
-    #[error("{path}: {message}")]
+    #[error("{}: {}", Printable(.path.display()), Printable(.message))]
     Format {
         /// The file.
         path: PathBuf,
@@ -326,7 +328,7 @@ pub enum FilesError {
         message: String,
     },
     /// An architecture, tensor type or tokenizer that is not supported.
-    #[error("{path}: {message}")]
+    #[error("{}: {}", Printable(.path.display()), Printable(.message))]
     Unsupported {
         /// The file.
         path: PathBuf,
@@ -334,7 +336,7 @@ pub enum FilesError {
         message: String,
     },
     /// A tensor is missing.
-    #[error("{path}: tensor {name} is missing")]
+    #[error("{}: tensor {} is missing", Printable(.path.display()), Printable(.name))]
     MissingTensor {
         /// The file.
         path: PathBuf,

@@ -47,6 +47,11 @@ fn content(what: impl Into<String>) -> PackedError {
     PackedError::Content(what.into())
 }
 
+/// An error of the file system with the path that it is about.
+fn at(path: &Path, error: &io::Error) -> PackedError {
+    content(format!("{}: {error}", path.display()))
+}
+
 impl PackedFolder {
     /// The file of these weights. `hash` is that of all bytes of the model's files.
     pub(super) fn path(&self, hash: &str, precision: Precision) -> PathBuf {
@@ -92,13 +97,16 @@ impl PackedFolder {
     }
 
     /// Holds others off while this process looks at the folder and changes it.
-    fn lock(&self) -> io::Result<File> {
-        std::fs::create_dir_all(&self.folder)?;
-        let mut options = File::options();
-        let lock =
-            options.create(true).truncate(false).write(true).open(self.folder.join(".lock"))?;
-        lock.lock()?;
-        Ok(lock)
+    fn lock(&self) -> Result<File, PackedError> {
+        let taken = || {
+            std::fs::create_dir_all(&self.folder)?;
+            let mut options = File::options();
+            let lock =
+                options.create(true).truncate(false).write(true).open(self.folder.join(".lock"))?;
+            lock.lock()?;
+            Ok(lock)
+        };
+        taken().map_err(|error| at(&self.folder, &error))
     }
 
     /// Brings the folder under its limit.
@@ -145,7 +153,7 @@ impl PackedReader {
     ) -> Result<Self, PackedError> {
         let path = folder.path(hash, precision);
         if !std::fs::metadata(&path)?.is_file() {
-            return Err(content("it is no regular file"));
+            return Err(content("it is no regular file; remove it"));
         }
         // What was read last is kept longest; a folder that cannot be written is used all the same.
         let _ = File::open(&path)?.set_modified(std::time::SystemTime::now());
@@ -317,7 +325,7 @@ impl PackedWriter {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.as_file().set_len(self.written)?;
         file.as_file().sync_all()?;
-        file.persist(&self.path).map_err(|error| error.error)?;
+        file.persist(&self.path).map_err(|error| at(&self.path, &error.error))?;
         Ok(())
     }
 }

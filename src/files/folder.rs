@@ -24,7 +24,7 @@ const TEXT_BYTES_MAX: u64 = 64 << 20;
 
 /// Opens a folder.
 pub(super) fn open(folder: &Path) -> Result<ModelFiles, FilesError> {
-    let config_path = folder.join("config.json");
+    let config_path = config_file(folder)?;
     let config_text = read_text(&config_path)?;
     let config = config::read(&config_path, &config_text)?;
     check::config(&config_path, &config)?;
@@ -44,7 +44,7 @@ pub(super) fn open(folder: &Path) -> Result<ModelFiles, FilesError> {
 
 /// Who can read the folder's model.
 pub(super) fn nature(folder: &Path) -> Result<Nature, FilesError> {
-    let config = read_json(&folder.join("config.json"))?;
+    let config = read_json(&config_file(folder)?)?;
     let causal = config["is_causal"].as_bool().unwrap_or(true);
     Ok(nature::of_folder(config["model_type"].as_str().unwrap_or_default(), causal))
 }
@@ -76,6 +76,24 @@ pub(super) fn open_prompt(folder: &Path) -> Result<PromptFiles, FilesError> {
         fingerprint: fingerprint.finish(),
         rows: config["vocab_size"].as_u64().and_then(|rows| usize::try_from(rows).ok()),
     })
+}
+
+/// `config.json`, without which a folder holds no model.
+fn config_file(folder: &Path) -> Result<PathBuf, FilesError> {
+    let config = folder.join("config.json");
+    if regular_if_there(&config)?.is_some() {
+        return Ok(config);
+    }
+    let wanted = "this is no model folder: there is no config.json in it; wanted are config.json, \
+                  tokenizer.json and *.safetensors";
+    let is_gguf = |path: &PathBuf| path.extension().is_some_and(|found| found == "gguf");
+    let entries = std::fs::read_dir(folder).map_err(|error| FilesError::io(folder, error))?;
+    let gguf = entries.filter_map(Result::ok).map(|entry| entry.path()).filter(is_gguf).min();
+    let message = gguf.map_or_else(
+        || wanted.to_owned(),
+        |file| format!("{wanted}; to serve its GGUF file, name that: {}", file.display()),
+    );
+    Err(FilesError::format(folder, message))
 }
 
 fn tokenizer_file(folder: &Path) -> Result<PathBuf, FilesError> {
@@ -171,5 +189,20 @@ mod tests {
         assert_eq!(template(&several).as_deref(), Some("d"));
         assert_eq!(template(&json!("x")).as_deref(), Some("x"));
         assert_eq!(token_text(&json!({ "content": "<s>" })).as_deref(), Some("<s>"));
+    }
+
+    #[test]
+    fn a_folder_without_a_model_is_told_what_was_looked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = || {
+            let errors = [open(folder.path()).map(drop), nature(folder.path()).map(drop)];
+            let [first, second] = errors.map(|error| error.unwrap_err().to_string());
+            assert_eq!(first, second);
+            first
+        };
+        let empty = told();
+        assert!(empty.contains("no model folder") && empty.contains("*.safetensors"), "{empty}");
+        std::fs::write(folder.path().join("m.gguf"), "GGUF").unwrap();
+        assert!(told().ends_with("m.gguf"), "{}", told());
     }
 }

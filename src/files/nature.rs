@@ -45,7 +45,7 @@ const NOT_CAUSAL_GGUF: [&str; 16] = [
 ];
 
 /// `model_type` of folders that only the reference engine has.
-const FOREIGN_FOLDERS: [&str; 5] = ["gemma", "gemma2", "mistral", "olmo", "phi3"];
+pub(super) const FOREIGN_FOLDERS: [&str; 5] = ["gemma", "gemma2", "mistral", "olmo", "phi3"];
 
 /// `model_type` of folders whose tokens see those after them.
 const NOT_CAUSAL_FOLDERS: [&str; 16] = [

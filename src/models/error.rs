@@ -70,6 +70,15 @@ pub enum PullError {
         /// What was expected and what was found.
         message: String,
     },
+    /// A folder of the store cannot be made or written.
+    #[error("{path} cannot be written: {source}; set --home (DOCKET_HOME) to a folder that can")]
+    Home {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// The file system said no.
     #[error("{path}: {source}")]
     Io {
@@ -84,11 +93,19 @@ pub enum PullError {
 impl PullError {
     /// Turns an I/O error on `path` into its own kind of failure: a full disk is told apart.
     pub fn io(path: &Path, source: io::Error) -> Self {
-        let is_full =
-            matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         let path = path.to_owned();
-        if is_full { Self::DiskFull { path } } else { Self::Io { path, source } }
+        if is_full(&source) { Self::DiskFull { path } } else { Self::Io { path, source } }
     }
+
+    /// The same where the store's own folders are made.
+    pub(super) fn home(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        if is_full(&source) { Self::DiskFull { path } } else { Self::Home { path, source } }
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// How one way to a file failed: whether another way may be tried.

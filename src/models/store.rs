@@ -137,7 +137,7 @@ impl Store {
             .create(true)
             .truncate(false)
             .open(&path)
-            .map_err(|source| PullError::io(&path, source))?;
+            .map_err(|source| PullError::home(&path, source))?;
         if file.try_lock().is_err() {
             progress.note(&format!("another process pulls {slug}; waiting for it"));
             file.lock().map_err(|source| PullError::io(&path, source))?;
@@ -215,7 +215,7 @@ pub(crate) fn free_bytes(path: &Path) -> Result<u64, PullError> {
 }
 
 pub(crate) fn make_folder(path: &Path) -> Result<(), PullError> {
-    fs::create_dir_all(path).map_err(|source| PullError::io(path, source))
+    fs::create_dir_all(path).map_err(|source| PullError::home(path, source))
 }
 
 /// Compares one file with its record; true when its time of change was brought up to date.
@@ -256,7 +256,12 @@ fn read_record(folder: &Path) -> Result<Option<Record>, PullError> {
             path,
             message: error.to_string(),
         }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        // A home that is a file is told when something is to be written there.
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            Ok(None)
+        }
         Err(error) => Err(PullError::io(&path, error)),
     }
 }

@@ -163,8 +163,12 @@ fn kernel_pool(options: &EngineOptions) -> Result<rayon::ThreadPool, LoadError> 
         .map_err(|error| LoadError::Threads(error.to_string()))
 }
 
+/// Tells the log why the next start will pack again, and what changes that.
 pub(in crate::engine) fn not_kept(error: &PackedError) {
-    tracing::warn!("packed weights are not kept: {error}");
+    tracing::warn!(
+        "packed weights are not kept: {error}; --home (DOCKET_HOME) says where they lie, \
+         --packed-max 0 keeps none"
+    );
 }
 
 /// Where weights come from.

@@ -134,3 +134,19 @@ fn weights_of_files_that_were_changed_meanwhile_are_not_kept() {
     assert!(writer.finish().is_err());
     assert!(!folder.path("h", Precision::Int8).exists());
 }
+
+#[test]
+fn what_stands_in_the_way_is_named() {
+    let (dir, kept) = folder(1 << 20);
+    let path = kept.path("h", Precision::F32);
+    std::fs::create_dir_all(&path).unwrap();
+    let error = PackedReader::open(&kept, "h", Precision::F32).unwrap_err().to_string();
+    assert!(error.contains("no regular file; remove it"), "{error}");
+    let error = begin(&kept, "h", Precision::F32).finish().unwrap_err().to_string();
+    assert!(error.starts_with(path.to_str().unwrap()), "{error}");
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let below = PackedFolder { folder: file.join("packed"), bytes_max: 1 << 20 };
+    let error = below.trim(&path).unwrap_err().to_string();
+    assert!(error.starts_with(below.folder.to_str().unwrap()), "{error}");
+}

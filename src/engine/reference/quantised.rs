@@ -23,7 +23,7 @@ use candle_transformers::quantized_var_builder::VarBuilder;
 use self::family::{Family, Sizes};
 use super::{Forward, Oracle};
 use crate::engine::{EngineOptions, LoadError};
-use crate::files::{self, FOREIGN_GGUF, FilesError, Nature};
+use crate::files::{self, FOREIGN_GGUF, FilesError, Nature, Printable};
 
 /// Longest prompt where none is asked for. candle holds the scores of all heads at once, so that
 /// memory grows with the square of the prompt: at 4,096 tokens and 32 heads 2 GiB a copy.
@@ -70,7 +70,7 @@ fn look(path: &Path) -> Result<(File, Family, Sizes), LoadError> {
 }
 
 fn fault(path: &Path, message: &dyn std::fmt::Display) -> LoadError {
-    LoadError::Config(format!("{}: {message}", path.display()))
+    LoadError::Config(format!("{}: {}", path.display(), Printable(message)))
 }
 
 fn read(file: &mut File) -> candle_core::Result<Content> {

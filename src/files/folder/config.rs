@@ -11,6 +11,7 @@ use candle_transformers::models::{gemma3, llama, qwen2, qwen3};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use super::super::nature::FOREIGN_FOLDERS;
 use super::super::{Activation, Architecture, DecoderConfig, FilesError};
 use super::rope::{Ropes, read_ropes};
 
@@ -70,8 +71,10 @@ impl ConfigFile<'_> {
         let known = MODEL_TYPES.iter().find(|(known, _)| *known == name);
         known.map(|(_, architecture)| *architecture).ok_or_else(|| {
             let message = format!(
-                "the model type {name} is not supported; supported are {}",
-                MODEL_TYPES.map(|(name, _)| name).join(", ")
+                "the model type {name} is not supported; supported are {} and, by the reference \
+                 engine, {}",
+                MODEL_TYPES.map(|(name, _)| name).join(", "),
+                FOREIGN_FOLDERS.join(", ")
             );
             self.unsupported(message)
         })

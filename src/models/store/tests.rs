@@ -131,3 +131,16 @@ fn a_lock_file_that_a_killed_process_left_is_taken_at_once() {
     fs::write(home.path().join("locks/tiny.lock"), b"12345").unwrap();
     store.lock(SLUG, &Progress::Silent).unwrap();
 }
+
+#[test]
+fn a_home_that_cannot_be_made_is_told_with_the_flag_that_sets_it() {
+    let folder = TempDir::new().unwrap();
+    let home = folder.path().join("file");
+    fs::write(&home, "").unwrap();
+    let store = Store::new(&home);
+    assert_eq!(find(&store).unwrap(), None);
+    let error = store.staging(SLUG).unwrap_err().to_string();
+    assert!(error.contains(home.to_str().unwrap()) && error.contains("DOCKET_HOME"), "{error}");
+    let error = store.lock(SLUG, &Progress::detect()).unwrap_err().to_string();
+    assert!(error.contains("cannot be written") && error.contains("--home"), "{error}");
+}
