@@ -173,10 +173,11 @@ fn fake(config: &Config) -> Result<Loaded, StartError> {
         token: Duration::from_micros(fake.token_us),
         faults: fake.faults.0.clone(),
     };
-    let engine = FakeEngine::start(options).map_err(|e| StartError::System(e.to_string()))?;
     let profile = profile(config, layout::profile_for("fake", None))?;
     let prompter =
         Prompter::new(Arc::new(ByteTokenizer::new()), &ByteTokenizer::facts(), profile, "fake")?;
+    check_room(config, &prompter, context_tokens)?;
+    let engine = FakeEngine::start(options).map_err(|e| StartError::System(e.to_string()))?;
 
     let details = json!({
         "engine": "fake",
@@ -226,6 +227,28 @@ fn context(config: &Config, model_tokens: u32) -> Result<u32, StartError> {
     }
 }
 
+/// Refuses a context without room for a state and a question of one token each: nothing could ever be
+/// asked.
+fn check_room(config: &Config, prompter: &Prompter, context_tokens: u32) -> Result<(), StartError> {
+    let head = u32::try_from(prompter.head().tokens.len()).unwrap_or(u32::MAX);
+    let fixed = prompter.fixed_tokens();
+    let read = fixed.noul.read.min(fixed.choice.of(1)).min(fixed.score.of(2));
+    let least = head.saturating_add(read).saturating_add(2);
+    if context_tokens >= least {
+        return Ok(());
+    }
+    let fewer = format!("fewer than the {least} that the shortest prompt has ({head} in its head)");
+    Err(match config.model.context {
+        ContextLimit::Tokens(_) => StartError::Setting {
+            flag: "--context",
+            message: format!("{context_tokens} tokens are {fewer}"),
+        },
+        ContextLimit::OfModel => {
+            StartError::Engine(format!("its context is {context_tokens} tokens, {fewer}"))
+        }
+    })
+}
+
 fn facts(
     config: &Config,
     description: &str,
@@ -237,5 +260,31 @@ fn facts(
         description: description.to_owned(),
         release_date: release_date.to_owned(),
         details,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::models::ModelRef;
+
+    #[test]
+    fn a_context_without_room_for_a_prompt_is_refused_with_both_numbers() {
+        let model = ModelRef::parse("smollm2:135m").unwrap();
+        let mut config = Config::new(PathBuf::from("home"), model);
+        let profile = profile(&config, layout::profile_for("fake", None)).unwrap();
+        let facts = ByteTokenizer::facts();
+        let prompter =
+            Prompter::new(Arc::new(ByteTokenizer::new()), &facts, profile, "fake").unwrap();
+        let told = check_room(&config, &prompter, 1).unwrap_err().to_string();
+        assert!(told.contains("its context is 1 tokens, fewer than the "), "{told}");
+        let least = told.split("the ").nth(2).and_then(|rest| rest.split(' ').next());
+        let least: u32 = least.unwrap().parse().unwrap();
+        check_room(&config, &prompter, least).unwrap();
+        config.model.context = ContextLimit::Tokens(least - 1);
+        let told = check_room(&config, &prompter, least - 1).unwrap_err().to_string();
+        assert!(told.starts_with(&format!("--context: {} tokens are fewer", least - 1)), "{told}");
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use candle_core::quantized::GgmlDType;
 use candle_core::quantized::gguf_file::Value;
-use docket::files::Architecture;
+use docket::files::{Architecture, DecoderConfig};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -102,6 +102,44 @@ fn an_architecture_that_cpu_has_not_runs_on_the_reference_engine_by_itself() {
     let noul = first.body["answers"]["q"]["noul"].as_f64().unwrap();
     assert!(noul > 0.0 && noul < 1.0, "{noul}");
     assert_eq!(again.number("x-docket-cached-tokens"), 0, "nothing is kept");
+}
+
+/// Writes a model that every engine has, with a chat template.
+fn write_ours(home: &Path, context: usize) -> PathBuf {
+    let model = wide(Architecture::Qwen2);
+    let config = DecoderConfig { context, ..model.config };
+    let mut entries = gguf::hyper_parameters(&config);
+    entries.extend(gguf::vocabulary_entries(&gguf::vocabulary(&config)));
+    entries.push(("tokenizer.chat_template".to_owned(), Value::String(TEMPLATE.to_owned())));
+    let path = home.join("ours.gguf");
+    gguf::write_raw(&path, &entries, &gguf::stored(&config, &model.tensors, GgmlDType::Q8_0));
+    path
+}
+
+#[test]
+fn the_reference_engine_says_once_what_it_costs_where_it_was_asked_for_too() {
+    let home = TempDir::new().unwrap();
+    let path = write_ours(home.path(), 4096);
+    let server = Server::start(&["--engine", "reference", path.to_str().unwrap()]);
+    let is_warning = |line: &&String| line.contains("WARN") && line.contains("reference engine");
+    let log = server.log();
+    assert_eq!(log.iter().filter(is_warning).count(), 1, "{log:?}");
+    let model = server.get("/health")["details"]["model"].clone();
+    assert_eq!((&model["engine"], &model["precision"]), (&json!("reference"), &json!("f32")));
+    assert_eq!((&model["context_tokens"], &model["memory"]), (&json!(4096), &json!(null)));
+    let warmed = server.post("/v1/prewarm", &json!({ "state": "The parcel is late." }));
+    assert_eq!(warmed.body["prefix"]["tier"], "unsupported", "{warmed:?}");
+    assert_eq!(warmed.body["ok"], json!(false), "{warmed:?}");
+}
+
+#[test]
+fn a_context_without_room_for_a_prompt_is_refused_at_the_start() {
+    let home = TempDir::new().unwrap();
+    let path = write_ours(home.path(), 1);
+    for engine in ["cpu", "reference"] {
+        let log = refusal(home.path(), &["--engine", engine, path.to_str().unwrap()]);
+        assert!(log.contains("its context is 1 tokens, fewer than the "), "{log}");
+    }
 }
 
 /// What `serve` says when it does not start.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use actors::Engine as _;
 use serde_json::{Value, json};
 
-use super::{AnyEngine, Loaded, Opened, StartError, context, facts, profile};
+use super::{AnyEngine, Loaded, Opened, StartError, check_room, context, facts, profile};
 use crate::config::{Config, ContextLimit, DeviceChoice, EngineKind, PrecisionChoice, Readout};
 use crate::engine::kernels::{Level, Precision};
 use crate::engine::{CpuEngine, EngineOptions, LoadError, Packed, PackedFolder, ReferenceEngine};
@@ -79,6 +79,7 @@ fn cpu(config: &Config, path: &Path) -> Result<Loaded, StartError> {
     let parts = PromptFiles { tokenizer, prompt, fingerprint, rows: Some(decoder.vocab) };
     let prompter = prompter(config, path, &parts, Some(decoder.architecture))?;
     let context_tokens = context(config, u32::try_from(decoder.context).unwrap_or(u32::MAX))?;
+    check_room(config, &prompter, context_tokens)?;
     let packed = packed(config, path, witness)?;
     let options = EngineOptions { packed, ..options(config, Some(context_tokens)) };
     let (layers, precision, threads) = (decoder.layers, options.precision, options.threads);
@@ -131,11 +132,8 @@ fn no_device_for(config: &Config, architecture: &str) -> StartError {
 
 /// A model of an architecture that only the reference engine has.
 fn foreign(config: &Config, path: &Path, architecture: &str) -> Result<Loaded, StartError> {
-    let name = config.model.model.served_name();
-    tracing::warn!(
-        "{name} runs on the reference engine, since the cpu engine has no architecture \
-         {architecture}: slower, and no read shares anything with another"
-    );
+    let why = format!("the cpu engine has no architecture {architecture}");
+    warn_of_reference(config, &why);
     let (prompter, parts) = unread(config, path)?;
     let options = options(config, wanted_context(config));
     let (engine, precision) = if path.is_dir() {
@@ -147,13 +145,23 @@ fn foreign(config: &Config, path: &Path, architecture: &str) -> Result<Loaded, S
     let details = json!({
         "precision": precision,
         "architecture": architecture,
-        "reason": format!("the cpu engine has no architecture {architecture}"),
+        "reason": why,
     });
     referred(config, engine, prompter, &parts, details)
 }
 
+/// Tells the log, once a start, what whoever compares speeds should know.
+fn warn_of_reference(config: &Config, why: &str) {
+    let name = config.model.model.served_name();
+    tracing::warn!(
+        "{name} runs on the reference engine ({why}): slower, and no read shares anything with another"
+    );
+}
+
 /// A model of ours on the reference engine, because that was asked for.
 fn reference(config: &Config, path: &Path) -> Result<Loaded, StartError> {
+    let why = "--engine reference";
+    warn_of_reference(config, why);
     let options = options(config, wanted_context(config));
     let (engine, prompter, parts) = if path.is_dir() {
         let (prompter, parts) = unread(config, path)?;
@@ -161,13 +169,14 @@ fn reference(config: &Config, path: &Path) -> Result<Loaded, StartError> {
     } else {
         let ModelFiles { config: decoder, tokenizer, prompt, tensors, fingerprint, .. } =
             files::open(path)?;
-        context(config, u32::try_from(decoder.context).unwrap_or(u32::MAX))?;
+        let context_tokens = context(config, u32::try_from(decoder.context).unwrap_or(u32::MAX))?;
         let parts = PromptFiles { tokenizer, prompt, fingerprint, rows: Some(decoder.vocab) };
         let prompter = prompter(config, path, &parts, Some(decoder.architecture))?;
+        check_room(config, &prompter, context_tokens)?;
         (ReferenceEngine::load(&decoder, Arc::from(tensors), &options), prompter, parts)
     };
     let engine = engine.map_err(|error| failed(&error))?;
-    let details = json!({ "precision": "f32", "reason": "--engine reference" });
+    let details = json!({ "precision": "f32", "reason": why });
     referred(config, engine, prompter, &parts, details)
 }
 
@@ -175,9 +184,11 @@ fn reference(config: &Config, path: &Path) -> Result<Loaded, StartError> {
 /// wrong with the settings before it does.
 fn unread(config: &Config, path: &Path) -> Result<(Prompter, PromptFiles), StartError> {
     let context_tokens = ReferenceEngine::context_tokens(path).map_err(|error| failed(&error))?;
-    context(config, context_tokens)?;
+    let context_tokens = context(config, context_tokens)?;
     let parts = files::open_prompt(path)?;
-    Ok((prompter(config, path, &parts, None)?, parts))
+    let prompter = prompter(config, path, &parts, None)?;
+    check_room(config, &prompter, context_tokens)?;
+    Ok((prompter, parts))
 }
 
 /// Joins the parts of a model on the reference engine, and says what that means.

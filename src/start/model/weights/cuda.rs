@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::super::{AnyEngine, Loaded, StartError, context};
+use super::super::{AnyEngine, Loaded, StartError, check_room, context};
 use super::{failed, loaded, options, prompter, tenths};
 use crate::config::Config;
 use crate::engine::{EngineOptions, TensorDevice, TensorEngine};
@@ -18,6 +18,7 @@ pub(super) fn open(config: &Config, path: &Path, number: u32) -> Result<Loaded, 
     let parts = PromptFiles { tokenizer, prompt, fingerprint, rows: Some(decoder.vocab) };
     let prompter = prompter(config, path, &parts, Some(decoder.architecture))?;
     let context_tokens = context(config, u32::try_from(decoder.context).unwrap_or(u32::MAX))?;
+    check_room(config, &prompter, context_tokens)?;
     let device = TensorDevice::cuda(number as usize).map_err(|error| failed(&error))?;
     let facts = device.facts();
     let options = EngineOptions { threads: 1, ..options(config, Some(context_tokens)) };
