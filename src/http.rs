@@ -93,6 +93,7 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
         .route("/v1/prewarm", post(prewarm::prewarm))
         .route("/v1/prewarm/{handle}", delete(prewarm::unpin))
         .route("/prewarm", post(prewarm::prewarm))
+        .route("/prewarm/{handle}", delete(prewarm::unpin))
         .route("/v1/models", get(texts::models))
         .route("/{dialect}/v1/systemone", post(decide::decide))
         .route("/{dialect}/v1/decide", post(decide::decide))
@@ -108,12 +109,13 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
 }
 
 /// Patterns of the routes above: the only values of the metrics' `route` label beside `other`.
-const ROUTES: [&str; 13] = [
+const ROUTES: [&str; 14] = [
     "/v1/systemone",
     "/v1/decide",
     "/v1/prewarm",
     "/v1/prewarm/{handle}",
     "/prewarm",
+    "/prewarm/{handle}",
     "/v1/models",
     "/{dialect}/v1/systemone",
     "/{dialect}/v1/decide",

@@ -70,19 +70,9 @@ fn paths() -> Value {
         "/v1/systemone": decide("systemone"),
         "/v1/decide": decide("decide"),
         "/v1/prewarm": prewarm("prewarm"),
-        "/v1/prewarm/{handle}": {"delete": {
-            "operationId": "unpin",
-            "summary": "Gives up the pin of a prewarm",
-            "parameters": [dialect(), {
-                "name": "handle", "in": "path", "required": true, "schema": {"type": "string"},
-            }],
-            "responses": with_failures(json!({"200": {
-                "description": "It was given up",
-                "headers": request_id(),
-                "content": {"application/json": {"schema": {"type": "object"}}},
-            }}), &[400, 401, 404, 414, 431, 500, 503]),
-        }},
+        "/v1/prewarm/{handle}": {"delete": unpin("unpin")},
         "/prewarm": prewarm("prewarm_short"),
+        "/prewarm/{handle}": {"delete": unpin("unpin_short")},
         "/v1/models": {"get": {
             "operationId": "models",
             "summary": "Lists the served models",
@@ -106,6 +96,21 @@ fn paths() -> Value {
                 "content": {"application/json": {"schema": {"type": "object"}}},
             }}), &[414, 431, 503]),
         }},
+    })
+}
+
+fn unpin(id: &str) -> Value {
+    json!({
+        "operationId": id,
+        "summary": "Gives up the pin of a prewarm",
+        "parameters": [dialect(), {
+            "name": "handle", "in": "path", "required": true, "schema": {"type": "string"},
+        }],
+        "responses": with_failures(json!({"200": {
+            "description": "It was given up",
+            "headers": request_id(),
+            "content": {"application/json": {"schema": {"type": "object"}}},
+        }}), &[400, 401, 404, 414, 431, 500, 503]),
     })
 }
 

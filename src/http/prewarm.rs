@@ -26,7 +26,7 @@ pub(super) async fn prewarm(
     in_dialect(&app, path.as_deref(), request, answer).await
 }
 
-/// `DELETE /v1/prewarm/{handle}`: the pin of a prewarm is given up.
+/// `DELETE /v1/prewarm/{handle}` and `/prewarm/{handle}`: the pin of a prewarm is given up.
 pub(super) async fn unpin(
     State(app): State<Arc<App>>,
     Path(handle): Path<String>,

@@ -20,7 +20,9 @@ async fn a_prewarm_says_until_when_it_is_pinned_and_how_to_give_that_up() {
     let body = reply.json();
     assert_eq!(body["expires_at"], 1_800_000_000);
     assert_eq!(body["handle"], "beef");
-    assert_eq!(call(&router, request("DELETE", "/v1/prewarm/beef", "")).await.status, 200);
+    for path in ["/v1/prewarm/beef", "/prewarm/beef"] {
+        assert_eq!(call(&router, request("DELETE", path, "")).await.status, 200, "{path}");
+    }
     let absent = call(&router, request("DELETE", "/v1/prewarm/dead", "")).await;
     assert_eq!(absent.failure(), (404, "not_found".to_owned()));
     assert_eq!(absent.json()["detail"]["message"], "no prewarm dead");
