@@ -189,14 +189,23 @@ fn every_page_is_reachable() {
 }
 
 #[test]
-fn every_flag_of_serve_is_in_the_operations_page() {
+fn every_flag_of_serve_and_ask_is_in_the_operations_page() {
     let page = support::read(&support::root().join("docs/OPERATIONS.md"));
     let command = <docket::cli::Cli as clap::CommandFactory>::command();
-    let serve = command.find_subcommand("serve").expect("there is a serve command");
-    let flags: Vec<String> =
-        serve.get_arguments().filter_map(|a| a.get_long()).map(|f| format!("`--{f}`")).collect();
-    assert!(flags.len() > 20, "{flags:?}");
-    let faults: Vec<String> = flags.into_iter().filter(|flag| !page.contains(flag)).collect();
+    let mut faults = Vec::new();
+    for (name, least) in [("serve", 20), ("ask", 13)] {
+        let command = command.find_subcommand(name).expect("there is such a command");
+        let names = command.get_arguments().filter_map(|flag| Some((flag.get_long()?, flag)));
+        let mut flags = Vec::new();
+        for (long, flag) in names {
+            flags.push(format!("`--{long}`"));
+            // Those of `serve` follow from the flags' names.
+            let variable = flag.get_env().filter(|_| name == "ask");
+            flags.extend(variable.map(|name| format!("`{}`", name.to_string_lossy())));
+        }
+        assert!(flags.len() >= least, "{flags:?}");
+        faults.extend(flags.into_iter().filter(|flag| !page.contains(flag)));
+    }
     assert_none("flags that docs/OPERATIONS.md does not name", &faults);
 }
 
