@@ -16,4 +16,5 @@ pub mod question;
 pub mod readout;
 pub mod service;
 pub mod start;
+pub mod tasks;
 pub mod telemetry;

@@ -1,0 +1,3 @@
+//! Tasks: what a user's labelled examples change about answers.
+
+pub mod fit;
