@@ -10,6 +10,7 @@ mod encoding;
 mod guard;
 mod headers;
 mod health;
+mod images;
 mod prewarm;
 mod respond;
 pub mod serve;
