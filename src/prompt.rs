@@ -7,6 +7,7 @@
 //! reach a prompt.
 
 pub mod fixed;
+pub mod identity;
 pub mod labels;
 pub mod layout;
 pub mod options;
@@ -89,6 +90,8 @@ pub struct StatePrefix {
 pub struct Prompter {
     tokenizer: Arc<dyn TextTokenizer>,
     profile: Profile,
+    /// The profile's, as the tokenizer can do it.
+    layout: Layout,
     head: SegmentSpec,
     /// Plain text between the head's last control token and the state.
     lead: String,
@@ -100,7 +103,7 @@ pub struct Prompter {
     /// Tokens from there to the read position.
     after_ids: Vec<u32>,
     alphabet: Alphabet,
-    /// Ids of the words for no and yes, where the layout asks nouls by words.
+    /// Ids of the words for no and yes, where the layout asks some nouls by words.
     words: Option<[u32; 2]>,
     states: TokenisedStates,
 }
@@ -122,13 +125,13 @@ impl Prompter {
         profile: Profile,
         fingerprint: &str,
     ) -> Result<Self, PromptError> {
-        let layout = profile.layout;
-        let prefill = parts::prefill(facts, layout);
-        let probe = parts::frame(facts, &parts::turns(layout, prefill, None))?;
+        let prefill = parts::prefill(facts, profile.layout);
+        let probe = parts::frame(facts, &parts::turns(profile.layout, prefill, None))?;
         let slot = parts::slot(&*tokenizer, &probe, prefill);
-        let alphabet = labels::alphabet(&*tokenizer, &slot)?;
-        let words = parts::words(&*tokenizer, &slot, layout)?;
-        let turns = parts::turns(layout, prefill, Some(&alphabet));
+        let alphabet = labels::alphabet(&*tokenizer, &slot, profile.layout.codes)?;
+        let words = parts::words(&*tokenizer, &slot, profile.layout)?;
+        let layout = parts::served(profile.layout, words);
+        let turns = parts::turns(&layout, prefill, Some(&alphabet));
         let Frame { before, after } = parts::frame(facts, &turns)?;
         let (head_ids, lead) = parts::split_before(&*tokenizer, &before);
         let (after_text, after_ids) = parts::split_after(&*tokenizer, &(after + prefill));
@@ -139,6 +142,7 @@ impl Prompter {
         Ok(Self {
             tokenizer,
             profile,
+            layout,
             head,
             lead,
             space,
@@ -160,7 +164,7 @@ impl Prompter {
     /// a blocking thread.
     pub fn prefix(&self, state: &Json, salt: &[u8]) -> StatePrefix {
         let encode = |part: &str| Ok::<_, Infallible>(self.tokenizer.encode(part));
-        let Ok(prefix) = self.prefix_by(&state::state_text(state), salt, encode);
+        let Ok(prefix) = self.prefix_by(&state::state_text(state, self.layout.state), salt, encode);
         prefix
     }
 
@@ -176,10 +180,10 @@ impl Prompter {
     ) -> Result<StatePrefix, Unfit> {
         let encode =
             |part: &str| encode_within(&*self.tokenizer, part, within.tokens_max, within.gone);
-        self.prefix_by(&state::state_text(state), salt, encode)
+        self.prefix_by(&state::state_text(state, self.layout.state), salt, encode)
     }
 
-    /// Length in bytes of the text that [`Self::prefix`] would tokenise.
+    /// Most bytes of the text that [`Self::prefix`] would tokenise; of a string exactly its bytes.
     pub fn state_bytes(state: &Json) -> usize {
         state::state_bytes(state)
     }
@@ -195,12 +199,7 @@ impl Prompter {
 
     /// Most options that one read of such a question can show.
     pub fn labels_max(&self, kind: &Kind) -> usize {
-        match (kind, self.words) {
-            (Kind::Noul { .. }, Some(words)) => words.len(),
-            (Kind::Noul { .. } | Kind::Choice { .. } | Kind::Score { .. }, _) => {
-                self.alphabet.ids.len()
-            }
-        }
+        self.word_ids(kind).map_or(self.alphabet.ids.len(), |words| words.len())
     }
 
     /// Orders to read a question in: what it says itself, else what is asked for the decision, else
@@ -229,14 +228,19 @@ impl Prompter {
         self.profile.temperature.of(kind)
     }
 
-    /// Whether a noul's first order shows yes before no.
-    pub fn yes_first(&self) -> bool {
-        self.layout().noul.yes_first()
+    /// Whether the first order of this noul shows yes before no.
+    pub fn yes_first(&self, kind: &Kind) -> bool {
+        self.layout.noul.yes_first(kind)
     }
 
     /// The layout's id.
     pub fn layout_id(&self) -> &str {
-        self.layout().id
+        self.layout.id
+    }
+
+    /// The layout as it is served: the profile's, without words that are no labels of the tokenizer.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// The profile's settings.
@@ -257,10 +261,6 @@ impl Prompter {
         let mut parts = self.tokenizer.encode(&prefix);
         parts.extend(self.tokenizer.encode(&suffix));
         parts == self.tokenizer.encode(&[&prefix, " ", suffix.trim_start()].concat())
-    }
-
-    fn layout(&self) -> &'static Layout {
-        self.profile.layout
     }
 
     fn prefix_by<E>(
@@ -288,7 +288,7 @@ impl Prompter {
 
     /// Everything between the head and the question.
     fn state_part(&self, text: &str) -> String {
-        let layout = self.layout();
+        let layout = &self.layout;
         [self.lead.as_str(), layout.state_header, text, layout.mark].concat()
     }
 
@@ -299,7 +299,7 @@ impl Prompter {
         if text.len() <= EDGE_BYTES {
             return u32::try_from(encoded(text)).unwrap_or(u32::MAX);
         }
-        let layout = self.layout();
+        let layout = &self.layout;
         let first = &text[..text.floor_char_boundary(EDGE_BYTES)];
         let last = &text[text.ceil_char_boundary(text.len() - EDGE_BYTES)..];
         let with_lead = encoded(&[self.lead.as_str(), layout.state_header, first].concat());
@@ -316,12 +316,15 @@ impl Prompter {
     }
 
     fn label_ids(&self, kind: &Kind, shown: &Shown) -> Vec<u32> {
-        match (kind, self.words) {
-            (Kind::Noul { .. }, Some(words)) => shown.options.iter().map(|&o| words[o]).collect(),
-            (Kind::Noul { .. } | Kind::Choice { .. } | Kind::Score { .. }, _) => {
-                self.alphabet.ids[..shown.options.len()].to_vec()
-            }
+        match self.word_ids(kind) {
+            Some(words) => shown.options.iter().map(|&option| words[option]).collect(),
+            None => self.alphabet.ids[..shown.options.len()].to_vec(),
         }
+    }
+
+    /// Ids of the words for no and yes, where this question is asked by words.
+    fn word_ids(&self, kind: &Kind) -> Option<[u32; 2]> {
+        self.layout.noul.words(kind).and(self.words)
     }
 }
 

@@ -58,7 +58,7 @@ impl Asked {
         let rendering = Rendering::new(prompter, &question);
         let own_tokens = own_tokens(&rendering, &question.kind, labels_max, (room, gone))?;
         let mut spec = ReadingSpec {
-            kind: reading_kind(&question.kind, prompter.yes_first()),
+            kind: reading_kind(&question.kind, prompter.yes_first(&question.kind)),
             labels_max,
             orders: 1,
             temperature: prompter.temperature(&question.kind),

@@ -10,6 +10,18 @@ use crate::question::OPTIONS_MAX;
 /// Fewest labels with which anything can be asked.
 const LABELS_MIN: usize = 2;
 
+const CAPITALS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+const SMALL: &str = "abcdefghijklmnopqrstuvwxyz";
+
+/// Which codes may be labels, in the order in which they are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodeSet {
+    /// A-Z, a-z, then pairs of capitals, then of small letters.
+    AllLetters,
+    /// A-Z, then pairs of capitals, as decisio has them.
+    Capitals,
+}
+
 /// Codes and their token ids, distinct, in the order in which they are given out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alphabet {
@@ -29,14 +41,18 @@ pub struct Slot {
     pub lead: &'static str,
 }
 
-/// Finds the alphabet for a slot: A-Z, a-z, then pairs of capitals, then of small letters, as far as
-/// they are one token each and differ; at most [`OPTIONS_MAX`].
+/// Finds the alphabet for a slot: the codes of the set, as far as they are one token each and differ;
+/// at most [`OPTIONS_MAX`].
 ///
 /// # Errors
 /// [`PromptError::Labels`] where fewer than two are.
-pub fn alphabet(tokenizer: &dyn TextTokenizer, slot: &Slot) -> Result<Alphabet, PromptError> {
+pub fn alphabet(
+    tokenizer: &dyn TextTokenizer,
+    slot: &Slot,
+    codes: CodeSet,
+) -> Result<Alphabet, PromptError> {
     let mut found = Alphabet { codes: Vec::new(), ids: Vec::new() };
-    for code in candidates() {
+    for code in candidates(codes) {
         if found.codes.len() == OPTIONS_MAX {
             break;
         }
@@ -82,12 +98,18 @@ fn id_in_slot(tokenizer: &dyn TextTokenizer, slot: &Slot, label: &str) -> Option
     }
 }
 
-fn candidates() -> impl Iterator<Item = String> {
-    let pairs = |letters: fn() -> std::ops::RangeInclusive<char>| {
-        letters().flat_map(move |a| letters().map(move |b| format!("{a}{b}")))
+/// All codes of a set, whatever the tokenizer.
+pub fn candidates(codes: CodeSet) -> impl Iterator<Item = String> {
+    let small = match codes {
+        CodeSet::AllLetters => SMALL,
+        CodeSet::Capitals => "",
     };
-    let singles = ('A'..='Z').chain('a'..='z').map(String::from);
-    singles.chain(pairs(|| 'A'..='Z')).chain(pairs(|| 'a'..='z'))
+    let singles = CAPITALS.chars().chain(small.chars()).map(String::from);
+    singles.chain(pairs(CAPITALS)).chain(pairs(small))
+}
+
+fn pairs(letters: &'static str) -> impl Iterator<Item = String> {
+    letters.chars().flat_map(|a| letters.chars().map(move |b| [a, b].iter().collect()))
 }
 
 #[cfg(test)]
@@ -126,26 +148,36 @@ mod tests {
 
     #[test]
     fn bytes_give_52_letters() {
-        let found = alphabet(&ByteTokenizer::new(), &slot("assistant\n", "")).unwrap();
+        let found =
+            alphabet(&ByteTokenizer::new(), &slot("assistant\n", ""), CodeSet::AllLetters).unwrap();
         assert_eq!(found.codes.len(), 52);
         assert_eq!((found.codes[0].as_str(), found.ids[0]), ("A", 65));
         assert_eq!((found.codes[26].as_str(), found.ids[51]), ("a", 122));
     }
 
     #[test]
+    fn capitals_alone_are_26_letters_and_then_pairs() {
+        let slot = slot("assistant\n", "");
+        let found = alphabet(&ByteTokenizer::new(), &slot, CodeSet::Capitals).unwrap();
+        assert_eq!((found.codes.len(), found.codes[25].as_str()), (26, "Z"));
+        let all: Vec<String> = candidates(CodeSet::Capitals).collect();
+        assert_eq!((all.len(), all[26].as_str(), all[701].as_str()), (702, "AA", "ZZ"));
+    }
+
+    #[test]
     fn case_52_codes_are_one_token_and_distinct_in_context() {
-        let found = alphabet(&Merging, &slot("Answer:", "")).unwrap();
+        let found = alphabet(&Merging, &slot("Answer:", ""), CodeSet::AllLetters).unwrap();
         assert!(!found.codes.contains(&"A".to_owned()), "`:A` merges after this tail");
         assert!(found.codes.contains(&"C".to_owned()) && !found.codes.contains(&"D".to_owned()));
         assert_eq!(found.codes[found.codes.len() - 1], "zz", "pairs come last");
         assert!(!found.codes.contains(&"yy".to_owned()));
-        let found = alphabet(&Merging, &slot("reply\n", "")).unwrap();
+        let found = alphabet(&Merging, &slot("reply\n", ""), CodeSet::AllLetters).unwrap();
         assert!(found.codes.contains(&"A".to_owned()) && found.codes.contains(&"AB".to_owned()));
     }
 
     #[test]
     fn a_lead_is_part_of_the_label() {
-        let found = alphabet(&Merging, &slot("Answer:", " ")).unwrap_err();
+        let found = alphabet(&Merging, &slot("Answer:", " "), CodeSet::AllLetters).unwrap_err();
         assert_eq!(
             found,
             PromptError::Labels { found: 1, tail: "Answer:".to_owned() },

@@ -4,9 +4,12 @@
 //! and a profile names the one that was measured best. A layout's id is part of every segment key.
 
 pub mod examples;
+pub mod letters;
 pub mod named;
 
-use super::options::Keys;
+use super::labels::CodeSet;
+use super::options::{Keys, rules};
+use super::state::StateStyle;
 use crate::files::Architecture;
 use crate::question::Kind;
 
@@ -25,15 +28,21 @@ pub struct Layout {
     pub system: Option<&'static str>,
     /// Worked examples: turns ahead of the user's.
     pub examples: &'static [Example],
+    /// How a state that is no string is shown.
+    pub state: StateStyle,
     /// Ahead of the state.
     pub state_header: &'static str,
     /// Between the state and the question; the prefix ends with it. It does not end in white space,
     /// so that the tokens before it do not depend on what follows (ARCHITECTURE D8).
     pub mark: &'static str,
+    /// Instructions of a question that comes without any.
+    pub asked: PerKind<&'static str>,
     /// Between the instructions and the first option.
     pub options_lead: &'static str,
     /// How a label stands before its option.
     pub label_style: LabelStyle,
+    /// Which codes may be labels.
+    pub codes: CodeSet,
     /// Whether keys are shown beside descriptions.
     pub keys: Keys,
     /// How the levels of a score are shown.
@@ -60,6 +69,8 @@ pub enum LabelStyle {
     Bracket,
     /// `A: text`
     Colon,
+    /// `A = text`
+    Equals,
 }
 
 impl LabelStyle {
@@ -70,6 +81,7 @@ impl LabelStyle {
             Self::Paren => format!("{label}) {text}"),
             Self::Bracket => format!("[{label}] {text}"),
             Self::Colon => format!("{label}: {text}"),
+            Self::Equals => format!("{label} = {text}"),
         }
     }
 }
@@ -81,6 +93,12 @@ pub enum LevelStyle {
     Plain,
     /// `0: text`, counted from the lowest.
     Numbered,
+    /// All on one line that ends in a full stop, `A = text; B = text.`, whatever stands around the
+    /// options of a choice.
+    OneLine {
+        /// Between the instructions and the first level.
+        lead: &'static str,
+    },
 }
 
 /// How a noul is asked.
@@ -98,13 +116,41 @@ pub enum NoulStyle {
         /// The words for no and for yes.
         words: [&'static str; 2],
     },
+    /// As a choice between two letters, no first, each side shown as what it means; by words, yes
+    /// first, where both sides would read the same.
+    Sides {
+        /// Whether a side's name stands before what it means. Named sides never read the same.
+        named: bool,
+        /// The words for no and for yes. Without them, sides that read the same are named.
+        words: Option<[&'static str; 2]>,
+    },
 }
 
 impl NoulStyle {
-    /// Whether the first order has yes before no.
-    pub fn yes_first(self) -> bool {
+    /// Whether the first order of this noul has yes before no.
+    pub fn yes_first(self, kind: &Kind) -> bool {
         match self {
             Self::Letters { yes_first } | Self::Words { yes_first, .. } => yes_first,
+            Self::Sides { named, .. } => !named && rules::sides_read_alike(kind),
+        }
+    }
+
+    /// The words for no and for yes by which this question is asked; none for one asked by letters.
+    pub fn words(self, kind: &Kind) -> Option<[&'static str; 2]> {
+        match (kind, self) {
+            (Kind::Choice { .. } | Kind::Score { .. }, _) | (_, Self::Letters { .. }) => None,
+            (Kind::Noul { .. }, Self::Words { words, .. }) => Some(words),
+            (Kind::Noul { .. }, Self::Sides { words, .. }) => {
+                words.filter(|_| self.yes_first(kind))
+            }
+        }
+    }
+
+    /// Whether this noul's sides are shown with their names beside what they mean.
+    pub fn names_sides(self, kind: &Kind) -> bool {
+        match self {
+            Self::Letters { .. } | Self::Words { .. } => true,
+            Self::Sides { named, .. } => named || rules::sides_read_alike(kind),
         }
     }
 }

@@ -4,11 +4,15 @@
 //! they mean, so a description is shown alone where the descriptions tell the options apart.
 //! Answers always use the caller's own keys.
 
+pub mod rules;
+
 use std::borrow::Cow;
 
+use super::layout::{Layout, NoulStyle};
 use super::state::{compact_text, write_quoted};
 use crate::json::Json;
 use crate::question::{ChoiceOption, Kind};
+use rules::KeyRules;
 
 /// Whether a described option's key is shown too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,16 +21,58 @@ pub enum Keys {
     WhereNeeded,
     /// Always, unless the keys are a mere enumeration (`option_1`, `option_2`).
     Beside,
+    /// As decisio's rules say, all texts as they were sent.
+    Rules(KeyRules),
 }
 
-/// The texts shown for a question's options, by option index; never blank, and distinct for a
-/// choice.
-pub fn shown_texts(kind: &Kind, keys: Keys) -> Vec<String> {
+impl Keys {
+    /// What a side of a noul means, where the request says so.
+    pub fn meaning(self, criterion: Option<&Json>) -> Option<String> {
+        match self {
+            Self::WhereNeeded | Self::Beside => meaning(criterion),
+            Self::Rules(_) => rules::sent_meaning(criterion),
+        }
+    }
+}
+
+/// The texts shown for a question's options, by option index; but for [`Keys::Rules`] never blank,
+/// and distinct for a choice.
+pub fn shown_texts(layout: &Layout, kind: &Kind) -> Vec<String> {
+    match layout.keys {
+        Keys::WhereNeeded => texts(kind, false),
+        Keys::Beside => texts(kind, true),
+        Keys::Rules(rules) => texts_by(rules, kind, layout.noul),
+    }
+}
+
+/// The texts of what a question's labels stand for, by option index: [`shown_texts`], and nothing
+/// for a noul that is asked by words.
+pub fn shown(layout: &Layout, kind: &Kind) -> Vec<String> {
+    match layout.noul.words(kind) {
+        Some(_) => Vec::new(),
+        None => shown_texts(layout, kind),
+    }
+}
+
+fn texts_by(rules: KeyRules, kind: &Kind, noul: NoulStyle) -> Vec<String> {
+    match kind {
+        Kind::Noul { when_true, when_false } => {
+            let named = noul.names_sides(kind);
+            rules::side_texts(when_true.as_ref(), when_false.as_ref(), named).into()
+        }
+        Kind::Choice { options } => rules.choice_texts(options),
+        Kind::Score { levels } => {
+            levels.iter().map(|level| rules::sent_text(Some(level)).into_owned()).collect()
+        }
+    }
+}
+
+fn texts(kind: &Kind, beside: bool) -> Vec<String> {
     match kind {
         Kind::Noul { when_true, when_false } => {
             vec![sided("No", when_false.as_ref()), sided("Yes", when_true.as_ref())]
         }
-        Kind::Choice { options } => choice_texts(options, keys),
+        Kind::Choice { options } => choice_texts(options, beside),
         Kind::Score { levels } => levels.iter().map(|level| or_quotes(one_line(level))).collect(),
     }
 }
@@ -37,7 +83,7 @@ pub fn legend(levels: &[Json]) -> Vec<String> {
 }
 
 /// What a side of a noul means, where the request says so.
-pub fn meaning(criterion: Option<&Json>) -> Option<String> {
+fn meaning(criterion: Option<&Json>) -> Option<String> {
     let json = criterion.filter(|json| **json != Json::Null)?;
     Some(one_line(json)).filter(|text| !text.is_empty())
 }
@@ -53,13 +99,13 @@ fn sided(name: &str, criterion: Option<&Json>) -> String {
 /// 3. the same with the keys quoted as JSON strings, which differ where the keys do.
 ///
 /// [`Keys::Beside`] begins at 2, unless nothing would be lost by 1.
-fn choice_texts(options: &[ChoiceOption], keys: Keys) -> Vec<String> {
+fn choice_texts(options: &[ChoiceOption], beside: bool) -> Vec<String> {
     let described: Vec<(&str, Option<String>)> = options
         .iter()
         .map(|option| (option.key.as_str(), meaning(option.description.as_ref())))
         .collect();
     let undescribed = described.iter().all(|(_, text)| text.is_none());
-    if keys == Keys::WhereNeeded || undescribed || is_enumeration(&described) {
+    if !beside || undescribed || is_enumeration(&described) {
         let alone: Vec<String> = described
             .iter()
             .map(|(key, text)| text.clone().unwrap_or_else(|| collapse(&as_words(key))))
@@ -106,9 +152,13 @@ fn with_key(key: &str, description: Option<&str>) -> String {
 }
 
 fn tell_apart(texts: &[String]) -> bool {
+    texts.iter().all(|text| !text.is_empty()) && are_distinct(texts)
+}
+
+fn are_distinct(texts: &[String]) -> bool {
     let mut sorted: Vec<&str> = texts.iter().map(String::as_str).collect();
     sorted.sort_unstable();
-    !sorted.contains(&"") && sorted.windows(2).all(|pair| pair[0] != pair[1])
+    sorted.windows(2).all(|pair| pair[0] != pair[1])
 }
 
 /// Lower-case words joined by `_` as words; anything else as it is.
@@ -165,11 +215,11 @@ mod tests {
     }
 
     fn needed(items: &[&str]) -> Vec<String> {
-        shown_texts(&choice(items), Keys::WhereNeeded)
+        texts(&choice(items), false)
     }
 
     fn beside(items: &[&str]) -> Vec<String> {
-        shown_texts(&choice(items), Keys::Beside)
+        texts(&choice(items), true)
     }
 
     #[test]
@@ -200,8 +250,8 @@ mod tests {
         let outage = Json::Array(vec![string("outage"), Json::Null]);
         let option = |key: &str, description| ChoiceOption { key: key.to_owned(), description };
         let options = vec![option("high", Some(outage)), option("none", Some(Json::Null))];
-        let texts = shown_texts(&Kind::Choice { options }, Keys::WhereNeeded);
-        assert_eq!(texts, ["[\"outage\",null]", "none"]);
+        let shown = texts(&Kind::Choice { options }, false);
+        assert_eq!(shown, ["[\"outage\",null]", "none"]);
     }
 
     #[test]
@@ -238,17 +288,17 @@ mod tests {
             "first second third"
         );
         let levels = vec![string("low\nest"), string("\n"), Json::Number("2".to_owned())];
-        let texts = shown_texts(&Kind::Score { levels }, Keys::WhereNeeded);
-        assert_eq!(texts, ["low est", "\"\"", "2"]);
+        let shown = texts(&Kind::Score { levels }, false);
+        assert_eq!(shown, ["low est", "\"\"", "2"]);
     }
 
     #[test]
     fn a_noul_names_its_sides_and_what_they_mean() {
         let plain = Kind::Noul { when_true: None, when_false: Some(Json::Null) };
-        assert_eq!(shown_texts(&plain, Keys::WhereNeeded), ["No", "Yes"]);
+        assert_eq!(texts(&plain, false), ["No", "Yes"]);
         let told =
             Kind::Noul { when_true: Some(string("Money back")), when_false: Some(string("Else")) };
-        assert_eq!(shown_texts(&told, Keys::WhereNeeded), ["No: Else", "Yes: Money back"]);
+        assert_eq!(texts(&told, false), ["No: Else", "Yes: Money back"]);
     }
 
     #[test]

@@ -56,7 +56,7 @@ fn example_label(
     shown: &Shown,
     (alphabet, answer): (&Alphabet, usize),
 ) -> String {
-    if let (NoulStyle::Words { words, .. }, Kind::Noul { .. }) = (layout.noul, kind) {
+    if let Some(words) = layout.noul.words(kind) {
         return words[answer].to_owned();
     }
     let position = shown.options.iter().position(|&option| option == answer).unwrap_or(0);
@@ -72,14 +72,29 @@ pub(super) fn slot(tokenizer: &dyn TextTokenizer, frame: &Frame, prefill: &str) 
     Slot { tail, lead: if prefill.is_empty() { "" } else { " " } }
 }
 
+/// The ids of the words for no and yes, where the layout asks nouls by words: always, which needs
+/// them, or where letters would not do, which can be helped.
 pub(super) fn words(
     tokenizer: &dyn TextTokenizer,
     slot: &Slot,
     layout: &Layout,
 ) -> Result<Option<[u32; 2]>, PromptError> {
     match layout.noul {
-        NoulStyle::Letters { .. } => Ok(None),
+        NoulStyle::Letters { .. } | NoulStyle::Sides { words: None, .. } => Ok(None),
         NoulStyle::Words { words, .. } => labels::words(tokenizer, slot, words).map(Some),
+        NoulStyle::Sides { words: Some(words), .. } => {
+            Ok(labels::words(tokenizer, slot, words).ok())
+        }
+    }
+}
+
+/// The layout as a tokenizer can do it: without words that are no labels of it.
+pub(super) fn served(layout: &Layout, words: Option<[u32; 2]>) -> Layout {
+    match layout.noul {
+        NoulStyle::Sides { named, .. } if words.is_none() => {
+            Layout { noul: NoulStyle::Sides { named, words: None }, ..*layout }
+        }
+        NoulStyle::Letters { .. } | NoulStyle::Words { .. } | NoulStyle::Sides { .. } => *layout,
     }
 }
 

@@ -9,6 +9,16 @@ use std::fmt::{self, Write};
 
 use crate::json::Json;
 
+/// How a state that is no string is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StateStyle {
+    /// As JSON with `", "` and `": "`.
+    Json,
+    /// An object as a line `key: value` for each member whose key does not begin with `_`, in the
+    /// order they were sent, strings as they are; all else as compact JSON.
+    Lines,
+}
+
 /// What stands between the members and after the keys of a JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spacing {
@@ -34,9 +44,20 @@ impl Spacing {
     }
 }
 
-/// A state as text: a string as it is, else JSON with `", "` and `": "`.
-pub fn state_text(state: &Json) -> Cow<'_, str> {
-    text(state, Spacing::Spaced)
+/// A state as text: a string as it is, else as the style says.
+pub fn state_text(state: &Json, style: StateStyle) -> Cow<'_, str> {
+    match (style, state) {
+        (StateStyle::Json, _) => text(state, Spacing::Spaced),
+        (StateStyle::Lines, Json::Object(members)) => Cow::Owned(lines(members)),
+        (StateStyle::Lines, _) => compact_text(state),
+    }
+}
+
+fn lines(members: &[(String, Json)]) -> String {
+    let shown = members.iter().filter(|(key, _)| !key.starts_with('_'));
+    let lines: Vec<String> =
+        shown.map(|(key, value)| [key, ": ", &*compact_text(value)].concat()).collect();
+    lines.join("\n")
 }
 
 /// Instructions, a description or a level as text: a string as it is, else compact JSON.
@@ -44,7 +65,8 @@ pub fn compact_text(value: &Json) -> Cow<'_, str> {
     text(value, Spacing::Compact)
 }
 
-/// Length of [`state_text`] in bytes, without building it.
+/// Length in bytes of a state's text as [`StateStyle::Json`], without building it. No style's text is
+/// longer.
 pub fn state_bytes(state: &Json) -> usize {
     match state {
         Json::String(text) => text.len(),
@@ -154,7 +176,7 @@ mod tests {
     #[test]
     fn a_string_is_shown_as_it_is() {
         let text = " \"quoted\" \n\u{0}end ";
-        assert_eq!(state_text(&string(text)), text);
+        assert_eq!(state_text(&string(text), StateStyle::Json), text);
         assert_eq!(compact_text(&string("")), "");
     }
 
@@ -162,7 +184,7 @@ mod tests {
     fn other_states_keep_key_order_number_spelling_and_letters() {
         let expected = "{\"z\": 1.50e+3, \"a\": [null, true, false], \
                         \"é\\\"\\\\\": \"zeile\\n\\u0001ü😀/\", \"leer\": {}}";
-        assert_eq!(state_text(&ticket()), expected);
+        assert_eq!(state_text(&ticket(), StateStyle::Json), expected);
     }
 
     #[test]
@@ -175,13 +197,36 @@ mod tests {
     #[test]
     fn the_length_is_that_of_the_text() {
         for state in [ticket(), string("é\n"), Json::Null, Json::Array(vec![ticket(), ticket()])] {
-            assert_eq!(state_bytes(&state), state_text(&state).len());
+            assert_eq!(state_bytes(&state), state_text(&state, StateStyle::Json).len());
+        }
+    }
+
+    #[test]
+    fn an_object_can_be_lines_without_its_hidden_members() {
+        let state = Json::Object(vec![
+            ("b".to_owned(), Json::Object(vec![("_c".to_owned(), ticket())])),
+            ("_secret".to_owned(), string("x")),
+            ("n".to_owned(), Json::Null),
+            ("text".to_owned(), string("two\nlines")),
+        ]);
+        let nested = compact_text(&ticket()).into_owned();
+        let expected = ["b: {\"_c\":", &nested, "}\nn: null\ntext: two\nlines"].concat();
+        assert_eq!(state_text(&state, StateStyle::Lines), expected);
+        assert_eq!(state_text(&Json::Object(vec![]), StateStyle::Lines), "");
+        let array = Json::Array(vec![Json::Bool(true), string("é")]);
+        assert_eq!(state_text(&array, StateStyle::Lines), "[true,\"é\"]");
+        assert_eq!(state_text(&string(" s "), StateStyle::Lines), " s ");
+        for state in [state, array, ticket()] {
+            assert!(state_text(&state, StateStyle::Lines).len() <= state_bytes(&state));
         }
     }
 
     #[test]
     fn case_39_nul_is_kept() {
-        assert_eq!(state_text(&string("yes\u{0} no")).len(), 7);
-        assert_eq!(state_text(&Json::Array(vec![string("\u{0}")])), "[\"\\u0000\"]");
+        assert_eq!(state_text(&string("yes\u{0} no"), StateStyle::Json).len(), 7);
+        assert_eq!(
+            state_text(&Json::Array(vec![string("\u{0}")]), StateStyle::Json),
+            "[\"\\u0000\"]"
+        );
     }
 }

@@ -10,6 +10,7 @@ use super::*;
 use crate::question::ChoiceOption;
 
 mod fixed;
+mod letters;
 mod limits;
 
 const SALT: &[u8] = b"tenant a";
@@ -180,7 +181,7 @@ fn a_noul_by_words_names_them_in_displayed_order() {
     assert_eq!(made.suffix(&told, &shown(&[1, 0])).labels[..], [121, 110]);
     assert_eq!(made.suffix(&told, &shown(&[0, 1])).labels[..], [110, 121]);
     assert_eq!(made.labels_max(&told.kind), 2);
-    assert!(made.yes_first());
+    assert!(made.yes_first(&told.kind));
 }
 
 #[test]

@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
-use super::layout::{Example, ExampleKind, Layout, LevelStyle, NoulStyle};
-use super::options::{meaning, shown_texts};
+use super::layout::{Example, ExampleKind, LabelStyle, Layout, LevelStyle};
+use super::options::{Keys, shown_texts};
 use super::state::compact_text;
 use crate::json::Json;
 use crate::question::{ChoiceOption, Kind, Question, Shown};
@@ -24,8 +24,8 @@ pub struct Texts<'q> {
 impl<'q> Texts<'q> {
     /// Makes them.
     pub fn new(layout: &'q Layout, question: &'q Question) -> Self {
-        let options = shown_texts(&question.kind, layout.keys);
-        Self { layout, kind: &question.kind, instructions: instructions(question), options }
+        let options = shown_texts(layout, &question.kind);
+        Self { layout, kind: &question.kind, instructions: instructions(layout, question), options }
     }
 
     /// Appends the text of the question in one order. It begins with neither a space nor a line
@@ -38,19 +38,55 @@ impl<'q> Texts<'q> {
         let options = shown.options.iter().map(|&option| self.options[option].len());
         text.reserve(self.instructions.len() + options.sum::<usize>());
         text.push_str(&self.instructions);
-        if let (NoulStyle::Words { words, .. }, Kind::Noul { .. }) = (layout.noul, kind) {
-            push_meanings(text, kind, shown);
+        if let Some(words) = layout.noul.words(kind) {
+            push_meanings(text, layout, kind, shown);
             push_closing(text, layout, &words_closing(layout, words, shown));
             return;
         }
-        text.push_str(layout.options_lead);
+        let listing = Listing::of(layout, kind);
+        text.push_str(listing.lead);
         for (index, (&option, code)) in shown.options.iter().zip(codes.iter().cycle()).enumerate() {
-            text.push_str(if index == 0 { "" } else { "\n" });
+            text.push_str(if index == 0 { "" } else { listing.between });
             let shown_text = option_text(layout, kind, option, &self.options[option]);
-            text.push_str(&layout.label_style.line(code, &shown_text));
+            text.push_str(&listing.label_style.line(code, &shown_text));
         }
+        text.push_str(listing.end);
         push_closing(text, layout, closing(layout, kind, shown));
     }
+}
+
+/// What stands around a question's options.
+struct Listing {
+    lead: &'static str,
+    label_style: LabelStyle,
+    between: &'static str,
+    end: &'static str,
+}
+
+impl Listing {
+    fn of(layout: &Layout, kind: &Kind) -> Self {
+        match (kind, layout.levels) {
+            (Kind::Score { .. }, LevelStyle::OneLine { lead }) => {
+                Self { lead, label_style: LabelStyle::Equals, between: "; ", end: "." }
+            }
+            (Kind::Noul { .. } | Kind::Choice { .. }, _)
+            | (_, LevelStyle::Plain | LevelStyle::Numbered) => {
+                let Layout { options_lead: lead, label_style, .. } = *layout;
+                Self { lead, label_style, between: "\n", end: "" }
+            }
+        }
+    }
+}
+
+/// What a question says ahead of its options and closing line: its instructions and, where it is
+/// asked by words, what they mean.
+pub fn instructions_text(layout: &Layout, question: &Question) -> String {
+    let Question { kind, .. } = question;
+    let mut text = instructions(layout, question).into_owned();
+    if layout.noul.words(kind).is_some() {
+        push_meanings(&mut text, layout, kind, &first_order(layout, kind));
+    }
+    text
 }
 
 /// The text of a question in one order, see [`Texts::push`].
@@ -68,7 +104,7 @@ pub fn question_text(
 /// The order in which a question is shown first: the request's; for a noul the layout's.
 pub fn first_order(layout: &Layout, kind: &Kind) -> Shown {
     let mut options: Vec<usize> = (0..kind.options()).collect();
-    if matches!(kind, Kind::Noul { .. }) && layout.noul.yes_first() {
+    if matches!(kind, Kind::Noul { .. }) && layout.noul.yes_first(kind) {
         options.reverse();
     }
     Shown { options }
@@ -91,21 +127,13 @@ pub fn example_question(example: &Example) -> Question {
     Question { id: String::new(), kind, instructions, samples: None }
 }
 
-/// The question in words, trimmed; where it is absent or blank, a default of its kind.
-fn instructions(question: &Question) -> Cow<'_, str> {
+/// The question in words, trimmed; where it is absent or blank, the layout's default of its kind.
+fn instructions<'q>(layout: &Layout, question: &'q Question) -> Cow<'q, str> {
     let given = question.instructions.as_ref().filter(|json| **json != Json::Null);
     match given.map(compact_text) {
         Some(Cow::Borrowed(text)) if !text.trim().is_empty() => Cow::Borrowed(text.trim()),
         Some(Cow::Owned(text)) => Cow::Owned(text),
-        Some(Cow::Borrowed(_)) | None => Cow::Borrowed(default_instructions(&question.kind)),
-    }
-}
-
-fn default_instructions(kind: &Kind) -> &'static str {
-    match kind {
-        Kind::Noul { .. } => "Does this hold?",
-        Kind::Choice { .. } => "Which of these describes it best?",
-        Kind::Score { .. } => "Where on this scale does it belong?",
+        Some(Cow::Borrowed(_)) | None => Cow::Borrowed(layout.asked.of(&question.kind)),
     }
 }
 
@@ -113,7 +141,7 @@ fn option_text<'a>(layout: &Layout, kind: &Kind, option: usize, text: &'a str) -
     match (kind, layout.levels) {
         (Kind::Score { .. }, LevelStyle::Numbered) => Cow::Owned(format!("{option}: {text}")),
         (Kind::Noul { .. } | Kind::Choice { .. }, LevelStyle::Numbered)
-        | (_, LevelStyle::Plain) => Cow::Borrowed(text),
+        | (_, LevelStyle::Plain | LevelStyle::OneLine { .. }) => Cow::Borrowed(text),
     }
 }
 
@@ -140,13 +168,18 @@ fn words_closing(layout: &Layout, words: [&str; 2], shown: &Shown) -> String {
     layout.closings.words.replace("{first}", word(0)).replace("{second}", word(1))
 }
 
-/// What yes and no mean, in displayed order, where the request says so.
-fn push_meanings(text: &mut String, kind: &Kind, shown: &Shown) {
+/// What yes and no mean, where the request says so: in displayed order, and yes first in every order
+/// by decisio's rules.
+fn push_meanings(text: &mut String, layout: &Layout, kind: &Kind, shown: &Shown) {
     let Kind::Noul { when_true, when_false } = kind else { return };
     let sides = [("No", when_false), ("Yes", when_true)];
-    for &option in &shown.options {
+    let order = match layout.keys {
+        Keys::WhereNeeded | Keys::Beside => shown.options.as_slice(),
+        Keys::Rules(_) => &[1, 0],
+    };
+    for &option in order {
         let (name, criterion) = sides[option];
-        if let Some(meaning) = meaning(criterion.as_ref()) {
+        if let Some(meaning) = layout.keys.meaning(criterion.as_ref()) {
             text.push_str(&["\n", name, " means: ", &meaning].concat());
         }
     }

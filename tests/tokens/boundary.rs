@@ -6,6 +6,7 @@ use std::sync::Arc;
 use docket::files::PromptFacts;
 use docket::json::Json;
 use docket::prompt::Prompter;
+use docket::prompt::layout::letters::{LettersSettings, PromptTail, letters};
 use docket::prompt::layout::{Profile, named, profile_for};
 use docket::prompt::tokens::TextTokenizer;
 use docket::question::{ChoiceOption, Kind, Question, Shown};
@@ -39,7 +40,7 @@ fn asked(text: &str) -> Question {
     Question { id: String::new(), kind, instructions, samples: None }
 }
 
-/// All layouts for a model without chat template, which every vocabulary can serve.
+/// All layouts, and those that are composed, for a model without chat template, which every vocabulary can serve.
 fn prompters(vocabulary: &Vocabulary) -> Vec<Prompter> {
     let Some(tokenizer) = vocabulary.tokenizer() else { return Vec::new() };
     let tokenizer: Arc<dyn TextTokenizer> = Arc::new(tokenizer);
@@ -47,7 +48,9 @@ fn prompters(vocabulary: &Vocabulary) -> Vec<Prompter> {
         let profile = Profile { layout, ..profile_for("", None) };
         Prompter::new(Arc::clone(&tokenizer), &PromptFacts::default(), profile, "test").unwrap()
     };
-    named::LAYOUTS.into_iter().map(prompter).collect()
+    let composed = [PromptTail::Spaced, PromptTail::Compact]
+        .map(|prompt_tail| letters(&LettersSettings { prompt_tail, ..LettersSettings::default() }));
+    named::LAYOUTS.into_iter().chain(composed).map(prompter).collect()
 }
 
 fn boundary_holds(vocabulary: &Vocabulary) {
@@ -102,7 +105,7 @@ fn fixed_tokens(vocabulary: &Vocabulary) {
     let instructions = "What does the customer write about";
     for prompter in prompters(vocabulary) {
         let mut yes_no = vec![0, 1];
-        if prompter.yes_first() {
+        if prompter.yes_first(&asked("").kind) {
             yes_no.reverse();
         }
         let fixed = prompter.fixed_tokens();

@@ -1,8 +1,10 @@
 //! The layouts by name. Their wording is ours; which one a model gets is measured
 //! (docs/BENCHMARKS.md), so the losers stay here for the next model.
 
-use super::{Closings, LabelStyle, Layout, LevelStyle, NoulStyle, examples};
+use super::{Closings, LabelStyle, Layout, LevelStyle, NoulStyle, PerKind, examples};
+use crate::prompt::labels::CodeSet;
 use crate::prompt::options::Keys;
+use crate::prompt::state::StateStyle;
 
 const SHORT: Closings = Closings {
     choice: "Reply with the letter of the option that fits best.",
@@ -41,10 +43,17 @@ pub const BARE: Layout = Layout {
     id: "bare",
     system: None,
     examples: &[],
+    state: StateStyle::Json,
     state_header: "",
     mark: "\n\nQuestion:",
+    asked: PerKind {
+        noul: "Does this hold?",
+        choice: "Which of these describes it best?",
+        score: "Where on this scale does it belong?",
+    },
     options_lead: "\n",
     label_style: LabelStyle::Dot,
+    codes: CodeSet::AllLetters,
     keys: Keys::WhereNeeded,
     levels: LevelStyle::Plain,
     noul: NoulStyle::Letters { yes_first: false },

@@ -7,7 +7,7 @@ use crate::prompt::options::shown_texts;
 /// Words longer than one byte are no labels of the byte tokenizer, so nouls are asked by `n`, `y`.
 fn byte_layout(layout: &'static Layout) -> &'static Layout {
     match layout.noul {
-        NoulStyle::Letters { .. } => layout,
+        NoulStyle::Letters { .. } | NoulStyle::Sides { .. } => layout,
         NoulStyle::Words { yes_first, .. } => {
             let noul = NoulStyle::Words { yes_first, words: ["n", "y"] };
             Box::leak(Box::new(Layout { noul, ..*layout }))
@@ -26,7 +26,7 @@ fn own_words(layout: &Layout, question: &Question) -> usize {
     let instructions = question.instructions.as_ref().map_or(0, |json| json.compact().len() - 2);
     let options = match question.kind {
         Kind::Noul { .. } => Vec::new(),
-        Kind::Choice { .. } | Kind::Score { .. } => shown_texts(&question.kind, layout.keys),
+        Kind::Choice { .. } | Kind::Score { .. } => shown_texts(layout, &question.kind),
     };
     1 + instructions + options.iter().map(|text| 1 + text.len()).sum::<usize>()
 }
@@ -51,7 +51,7 @@ proptest! {
             let labels = u32::try_from(options).unwrap();
             let fixed = made.fixed_tokens().of(&question.kind).of(labels) as usize;
             let mut order: Vec<usize> = (0..options).collect();
-            if made.yes_first() && matches!(question.kind, Kind::Noul { .. }) {
+            if made.yes_first(&question.kind) && matches!(question.kind, Kind::Noul { .. }) {
                 order.reverse();
             }
             let suffix = made.suffix(&question, &shown(&order)).suffix;

@@ -190,7 +190,7 @@ impl<E: Engine> LayoutReader<'_, E> {
 
 fn spec(prompter: &Prompter, kind: &Kind) -> ReadingSpec {
     let reading = match kind {
-        Kind::Noul { .. } => ReadingKind::Noul { yes_first: prompter.yes_first() },
+        Kind::Noul { .. } => ReadingKind::Noul { yes_first: prompter.yes_first(kind) },
         Kind::Choice { options } => {
             ReadingKind::Choice { keys: options.iter().map(|option| option.key.clone()).collect() }
         }
