@@ -108,9 +108,9 @@ pub enum RejectReason {
     },
     /// It could not be answered within the time that its caller gave it.
     #[error(
-        "an answer would take {} ms, the request allows {} ms more{}",
-        .wait.as_millis(), .left.as_millis(),
-        .downgrade.map(|lane| format!("; with its time limit, the {lane} lane would take it")).unwrap_or_default()
+        "an answer would take {} ms, the request allows {} ms more: allow at least {} ms{}",
+        .wait.as_millis(), .left.as_millis(), .wait.as_millis(),
+        .downgrade.map(|lane| format!(", or ask in the {lane} lane with the time that lane allows")).unwrap_or_default()
     )]
     PastDeadline {
         /// The predicted wait, its own tokens included.

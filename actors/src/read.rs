@@ -150,10 +150,14 @@ pub struct ReadTiming {
     pub queue_wait: Duration,
     /// From then until its state is resident (zero where it was).
     pub state_wait: Duration,
+    /// Of the state wait, the steps that had a chunk of its state; the rest was waited for others.
+    pub state_time: Duration,
     /// From ready to run until the step that reads it starts.
     pub engine_wait: Duration,
     /// The step that read it.
     pub engine_time: Duration,
+    /// That step's number: reads of one step have one.
+    pub step: u64,
     /// Whether a boundary registration was running when it was admitted.
     pub behind_registration: bool,
 }

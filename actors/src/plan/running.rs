@@ -74,11 +74,10 @@ impl<S: Segment> SchedulerCore<S> {
         let (mut rows, mut running_rows) = (Vec::new(), Vec::new());
         for (key, place) in draft.rows {
             let Some(mut row) = self.queue.take(key, place) else { continue };
-            for asker in &mut row.askers {
-                asker.started.get_or_insert(now);
-                asker.ready.get_or_insert(now);
-            }
             let Some(group) = self.queue.group_mut(key) else { continue };
+            for asker in &mut row.askers {
+                asker.is_ready(now, group.state_time);
+            }
             group.in_step += 1;
             let path = path_before(&group.path, None, &self.segments, &draft.chunks);
             rows.push(row_of(path, &row));

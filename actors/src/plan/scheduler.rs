@@ -284,6 +284,8 @@ impl<S: Segment> SchedulerCore<S> {
                     admitted: at,
                     started: self.is_computing(*key).then_some(at),
                     ready: None,
+                    state_from: self.queue.group(*key).map_or(Duration::ZERO, |g| g.state_time),
+                    state_time: Duration::ZERO,
                     behind_registration,
                 };
                 self.queue.push(*key, spec, asker);

@@ -1,6 +1,7 @@
 //! What a step gave: segments to the cache, outcomes to their reads.
 
-use std::time::Instant;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use crate::engine::{EngineError, Epoch, RowOutcome, Segment, StepOutcome};
 use crate::plan::draft::DraftChunk;
@@ -82,6 +83,7 @@ impl<S: Segment> SchedulerCore<S> {
         for (chunk, segment) in running.chunks.iter().zip(outcome.chunks) {
             sharers.extend(self.take_chunk(chunk, segment));
         }
+        self.count_state_time(&running, elapsed);
         let advanced = running.chunks.iter().map(|chunk| chunk.key).chain(sharers.iter().copied());
         for segment in advanced {
             for key in self.groups_on(segment) {
@@ -91,13 +93,25 @@ impl<S: Segment> SchedulerCore<S> {
                 self.settle_resident(key, now, true);
             }
         }
+        let at = Ran { step: running.step, since: running.since, now };
         for (row, outcome) in running.rows.into_iter().zip(outcome.rows) {
-            self.settle_row(row, outcome, running.since, now);
+            self.settle_row(row, outcome, at);
         }
         // What another state computed may have ended a want that was not in this step.
         for key in sharers.into_iter().flat_map(|sharer| self.groups_on(sharer)).collect::<Vec<_>>()
         {
             self.release_if_unused(key);
+        }
+    }
+
+    /// Adds a step's time to each group that had a chunk in it, once.
+    fn count_state_time(&mut self, running: &Running, elapsed: Duration) {
+        let segments = running.chunks.iter().map(|chunk| chunk.key);
+        let groups: BTreeSet<_> = segments.flat_map(|segment| self.groups_on(segment)).collect();
+        for key in groups {
+            if let Some(group) = self.queue.group_mut(key) {
+                group.state_time += elapsed;
+            }
         }
     }
 
@@ -158,9 +172,9 @@ impl<S: Segment> SchedulerCore<S> {
             return;
         }
         if was_computed {
+            let state_time = group.state_time;
             for asker in group.rows.values_mut().flat_map(|row| &mut row.askers) {
-                asker.started.get_or_insert(now);
-                asker.ready.get_or_insert(now);
+                asker.is_ready(now, state_time);
             }
         }
         self.end_want(key, Ok(()));
@@ -179,13 +193,12 @@ impl<S: Segment> SchedulerCore<S> {
         &mut self,
         running: RunningRow,
         result: Result<RowOutcome, EngineError>,
-        since: Instant,
-        now: Instant,
+        at: Ran,
     ) {
         match result {
             Ok(outcome) => {
                 self.clear(|| Suspect::row(&running));
-                self.answer(running.row, &outcome, since, now);
+                self.answer(running.row, &outcome, at);
             }
             Err(EngineError::Dead(why)) => {
                 self.fail_row(running.row, &EngineError::Dead(why.clone()));
@@ -200,7 +213,7 @@ impl<S: Segment> SchedulerCore<S> {
         }
     }
 
-    fn answer(&mut self, row: QueuedRow, outcome: &RowOutcome, since: Instant, now: Instant) {
+    fn answer(&mut self, row: QueuedRow, outcome: &RowOutcome, at: Ran) {
         let suffix = row.tokens();
         for (rank, asker) in row.askers.into_iter().enumerate() {
             let charged = self.charges.remove(&asker.read).unwrap_or(0);
@@ -218,7 +231,7 @@ impl<S: Segment> SchedulerCore<S> {
             };
             let outcome = ReadOutcome {
                 row: outcome.clone(),
-                timing: timing(&asker, since, now),
+                timing: timing(&asker, at),
                 computed_tokens,
                 cached_tokens: prompt.saturating_sub(computed_tokens),
             };
@@ -261,14 +274,25 @@ fn check_shape<S: Segment>(
     }
 }
 
-fn timing(asker: &Asker, since: Instant, now: Instant) -> ReadTiming {
+/// A step that has run.
+#[derive(Clone, Copy)]
+struct Ran {
+    step: u64,
+    since: Instant,
+    now: Instant,
+}
+
+fn timing(asker: &Asker, Ran { step, since, now }: Ran) -> ReadTiming {
     let started = asker.started.unwrap_or(since);
     let ready = asker.ready.unwrap_or(since);
+    let state_wait = ready.saturating_duration_since(started);
     ReadTiming {
         queue_wait: started.saturating_duration_since(asker.admitted),
-        state_wait: ready.saturating_duration_since(started),
+        state_wait,
+        state_time: asker.state_time.min(state_wait),
         engine_wait: since.saturating_duration_since(ready),
         engine_time: now.saturating_duration_since(since),
+        step,
         behind_registration: asker.behind_registration,
     }
 }

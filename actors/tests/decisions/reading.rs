@@ -8,7 +8,7 @@ use actors::{DecisionHandle, Handle, Lane, Prefix, ReadOutcome, ReadSpec, start}
 use tokio::time::{Instant, sleep};
 
 use crate::fake::{FakeEngine, accounted, expected, meta, prefix, spec};
-use crate::support::{config, decide, decide_one, spawn_in, spawn_one, started};
+use crate::support::{config, decide, decide_one, settle, spawn_in, spawn_one, started};
 
 #[tokio::test(start_paused = true)]
 async fn a_lone_question_runs_in_one_step() {
@@ -123,6 +123,24 @@ async fn timed(
     let mut decision = handle.open(meta(&prefix, Lane::Normal, 1)).unwrap();
     let outcome = decision.read(vec![read]).await.unwrap().remove(0);
     (at.elapsed(), outcome.unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_states_time_is_that_of_its_own_steps() {
+    // A step has room for one chunk.
+    let (handle, _) = started(|config| config.scheduler.step_tokens_max = 192).await;
+    let alone = decide_one(&handle, &prefix(1, 1, 3_000), spec(1, 20)).await.timing;
+    // What the engine says of its steps is a little less than what passes between them.
+    let idle = alone.state_wait.saturating_sub(alone.state_time);
+    assert!(idle < alone.state_wait / 50, "nothing else ran: {alone:?}");
+    let long = spawn_one(&handle, prefix(1, 2, 3_000), spec(2, 20));
+    settle().await;
+    let urgent = spawn_in(&handle, Lane::Urgent, &prefix(1, 3, 1_500), spec(3, 20));
+    let urgent = urgent.await.unwrap().timing;
+    let long = long.await.unwrap().timing;
+    let others = long.state_wait.saturating_sub(long.state_time);
+    assert!(others > urgent.state_time / 4, "{long:?} {urgent:?}");
+    assert!(long.state_time > Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]

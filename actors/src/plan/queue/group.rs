@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::pieces::Need;
 use crate::config::Ranking;
@@ -26,6 +26,10 @@ pub(crate) struct Asker {
     pub(crate) started: Option<Instant>,
     /// When its state was resident.
     pub(crate) ready: Option<Instant>,
+    /// What its group's [`Group::state_time`] was when it came, and how much that grew until it was
+    /// ready.
+    pub(crate) state_from: Duration,
+    pub(crate) state_time: Duration,
     pub(crate) behind_registration: bool,
 }
 
@@ -38,6 +42,17 @@ pub(crate) struct QueuedRow {
     pub(crate) attempts: u8,
     /// Whether it has waited so long that it stands one lane higher than it was asked in.
     pub(crate) raised: bool,
+}
+
+impl Asker {
+    /// Notes that its state is resident; `state_time` is its group's.
+    pub(crate) fn is_ready(&mut self, now: Instant, state_time: Duration) {
+        self.started.get_or_insert(now);
+        if self.ready.is_none() {
+            self.ready = Some(now);
+            self.state_time = state_time.saturating_sub(self.state_from);
+        }
+    }
 }
 
 impl QueuedRow {
@@ -112,6 +127,8 @@ pub(crate) struct Group {
     pub(crate) overflow_asked: bool,
     /// Rows and chunks of it in the running step.
     pub(crate) in_step: usize,
+    /// Time of all steps that had a chunk of its path.
+    pub(crate) state_time: Duration,
     /// Prefix tokens that are to be computed, as far as is known.
     pub(super) missing: u32,
     /// Where rows are that a further equal read may join.
@@ -135,6 +152,7 @@ impl Group {
             want: None,
             overflow_asked: false,
             in_step: 0,
+            state_time: Duration::ZERO,
             missing,
             questions: BTreeMap::new(),
             tally: BTreeMap::new(),
