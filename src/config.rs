@@ -7,6 +7,7 @@ mod choices;
 mod defaults;
 mod faults;
 pub mod keys;
+mod letters;
 mod pretence;
 pub mod quantity;
 
@@ -20,6 +21,7 @@ pub use self::choices::{
     LayoutChoice, PrecisionChoice, Readout, SamplesDefault,
 };
 pub use self::faults::{Fault, Faults};
+pub use self::letters::LettersConfig;
 pub use self::pretence::FakeFaults;
 
 use self::keys::ApiKey;
@@ -44,6 +46,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// What a decision may ask.
     pub decision: DecisionConfig,
+    /// How questions are shown and read out in the letters manner.
+    pub letters: LettersConfig,
     /// Which model.
     pub model: ModelConfig,
     /// What runs the model.
@@ -189,6 +193,7 @@ impl Config {
         Self {
             http: HttpConfig::default(),
             decision: DecisionConfig::default(),
+            letters: LettersConfig::default(),
             model: ModelConfig {
                 served_names: vec![model.served_name()],
                 model,
@@ -209,6 +214,7 @@ impl Config {
         let mut faults = Faults::default();
         self.http.check(&mut faults);
         self.decision.check(&mut faults);
+        self.letters.check(&mut faults);
         self.model.check(&mut faults);
         self.engine.check(&mut faults);
         self.scheduler.check(self.decision.questions_max, &mut faults);

@@ -25,7 +25,7 @@ use crate::prompt::tokens::fit::Unfit;
 use crate::prompt::tokens::off_thread;
 use crate::prompt::{Prompter, StatePrefix};
 use crate::question::answer::{Answer, Cost};
-use crate::question::{Decision, Samples};
+use crate::question::{Decision, Manner, Samples};
 use crate::telemetry;
 use asked::{Asked, Orders};
 use room::{Length, Room, state_too_long};
@@ -49,10 +49,29 @@ pub struct Limits {
     pub suffix_tokens: u32,
 }
 
+/// Who makes the prompts in each manner.
+#[derive(Debug, Clone)]
+pub struct Prompters {
+    /// In [`Manner::Profile`].
+    pub profile: Arc<Prompter>,
+    /// In [`Manner::Letters`].
+    pub letters: Arc<Prompter>,
+}
+
+impl Prompters {
+    /// Who makes them in `manner`.
+    pub fn of(&self, manner: Manner) -> &Arc<Prompter> {
+        match manner {
+            Manner::Profile => &self.profile,
+            Manner::Letters => &self.letters,
+        }
+    }
+}
+
 /// Makes decisions: the model's prompts, the actors, and the limits.
 #[derive(Debug)]
 pub struct Decider {
-    prompter: Arc<Prompter>,
+    prompters: Prompters,
     actors: Handle,
     limits: Limits,
     /// True once the server's time to finish is over: what is still open ends soon after.
@@ -84,8 +103,13 @@ pub struct Made {
 
 impl Decider {
     /// Joins the parts.
-    pub fn new(prompter: Arc<Prompter>, actors: Handle, limits: Limits) -> Self {
-        Self { prompter, actors, limits, closing: watch::Sender::new(false) }
+    pub fn new(prompters: Prompters, actors: Handle, limits: Limits) -> Self {
+        Self { prompters, actors, limits, closing: watch::Sender::new(false) }
+    }
+
+    /// Who makes the prompts.
+    pub fn prompters(&self) -> &Prompters {
+        &self.prompters
     }
 
     /// The actors' public face.
@@ -122,8 +146,13 @@ impl Decider {
     ///
     /// # Errors
     /// [`DecideError::Invalid`] when the state is certainly more than the context.
-    pub async fn prefix(&self, state: Json, salt: [u8; 32]) -> Result<StatePrefix, DecideError> {
-        let prompter = Arc::clone(&self.prompter);
+    pub async fn prefix(
+        &self,
+        manner: Manner,
+        state: Json,
+        salt: [u8; 32],
+    ) -> Result<StatePrefix, DecideError> {
+        let prompter = Arc::clone(self.prompters.of(manner));
         let tokens_max = self.limits.context_tokens as usize;
         let prefix = off_thread(Prompter::state_bytes(&state), move |gone| {
             let began = Instant::now();
@@ -143,7 +172,7 @@ impl Decider {
     /// Every variant of [`DecideError`]; nothing stays queued after an error.
     pub async fn decide(&self, asker: Asker, decision: Decision) -> Result<Made, DecideError> {
         let since = asker.since;
-        let deadline = self.deadline(since, decision.timeout);
+        let deadline = self.deadline(since, decision.timeout.or(decision.timeout_default));
         self.in_time(since, deadline, Box::pin(self.made(asker, decision, deadline))).await
     }
 
@@ -154,9 +183,10 @@ impl Decider {
         deadline: Instant,
     ) -> Result<Made, DecideError> {
         let orders = self.orders(&decision);
-        let prefix = self.prefix(decision.state, asker.salt).await?;
+        let prompter = self.prompters.of(decision.manner);
+        let prefix = self.prefix(decision.manner, decision.state, asker.salt).await?;
         let room = Room::after(&prefix.prefix, self.limits.context_tokens)?;
-        let first = Round::first(&self.prompter, decision.questions, orders, room);
+        let first = Round::first(prompter, decision.questions, orders, room);
         let (mut asked, mut round) = first.await?;
         let lane = decision.lane.unwrap_or_default();
         let deadline_is_asked = decision.timeout.is_some();
@@ -172,14 +202,17 @@ impl Decider {
         };
         let mut session = self.actors.open(round.short(&meta, self.limits.suffix_tokens))?;
         let mut tally = Tally::new(lane, prefix.prefix.tokens());
+        tally.prepared(asker.since.elapsed());
         while !round.specs.is_empty() {
             let outcomes = self.read(&mut session, &meta, &round).await?;
-            tally.add(&round.specs, &outcomes);
+            tally.add(&round.specs, &outcomes, self.limits.suffix_tokens);
             round.count(&asked);
             let began = Instant::now();
             round.absorb(&mut asked, outcomes)?;
             telemetry::read_out(began.elapsed());
-            (asked, round) = Round::next(&self.prompter, asked, room).await?;
+            let began = Instant::now();
+            (asked, round) = Round::next(prompter, asked, room).await?;
+            tally.prepared(began.elapsed());
         }
         let question_tokens: u64 = asked.iter().map(|asked| u64::from(asked.own_tokens)).sum();
         let input_tokens = u64::from(prefix.state_tokens) + question_tokens;
@@ -196,8 +229,11 @@ impl Decider {
 
     /// In how many orders the decision's questions are read.
     fn orders(&self, decision: &Decision) -> Orders {
-        let by_limits = self.limits.samples.map_or(Samples::Auto, Samples::Count);
-        let samples = decision.samples.unwrap_or(by_limits);
+        let by_default = match decision.manner {
+            Manner::Profile => self.limits.samples.map_or(Samples::Auto, Samples::Count),
+            Manner::Letters => Samples::Count(1),
+        };
+        let samples = decision.samples.unwrap_or(by_default);
         Orders { samples, samples_max: self.limits.samples_max }
     }
 }

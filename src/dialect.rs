@@ -3,7 +3,9 @@
 //! A dialect is request rules, answer shape and error shape. It decodes to the types of `question`
 //! and encodes from those of `question::answer`; HTTP statuses are in `problem` only.
 
+mod decisio;
 pub mod problem;
+mod shapes;
 mod systemone;
 
 use std::str::FromStr;
@@ -16,7 +18,7 @@ use crate::json::Json;
 use crate::question::Decision;
 use crate::service::{Decided, Prewarm, Prewarmed};
 
-use problem::{Fault, FullStatus, Refusal};
+use problem::{Fault, FullStatus, Refusal, RequestFault};
 
 /// Default of [`RequestLimits::questions_max`].
 pub const QUESTIONS_MAX: usize = 64;
@@ -39,11 +41,13 @@ pub enum Dialect {
     /// The official System One contract.
     #[default]
     Systemone,
+    /// decisio's server.
+    Decisio,
 }
 
 /// A name that is no dialect's.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("no dialect of this name is served; available: systemone")]
+#[error("no dialect of this name is served; available: systemone, decisio")]
 pub struct UnknownDialect;
 
 /// What a request may ask for, whatever its dialect.
@@ -61,6 +65,68 @@ impl Default for RequestLimits {
     fn default() -> Self {
         let (questions_max, states_max) = (QUESTIONS_MAX, STATES_MAX);
         Self { questions_max, states_max, timeout_max: TIMEOUT_MAX }
+    }
+}
+
+/// What the headers of a request's dialect say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Headed {
+    /// Whether images are to be looked at, where that is said.
+    pub image_route: Option<bool>,
+    /// Whether the raw readout is wanted.
+    pub debug: Option<Debug>,
+}
+
+/// What is wanted of the raw readout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Debug {
+    /// Probabilities before anything was made of them.
+    Readout,
+    /// The hidden states too.
+    Hidden,
+}
+
+/// What an answer has beside its answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Extras {
+    /// How each question was read.
+    pub diagnostics: bool,
+    /// The raw readout.
+    pub debug: Option<Debug>,
+    /// The fields that answers to a request with images have.
+    pub with_images: bool,
+}
+
+/// The letters route below System One, which has a body of its own.
+pub mod letters {
+    use std::time::Duration;
+
+    use super::decisio::answer;
+    use super::{RequestLimits, Undecoded};
+    use crate::error::DecideError;
+    use crate::json::Json;
+    use crate::service::Decided;
+
+    pub use super::decisio::answer::Lettered as Wanted;
+
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// All faults found.
+    pub fn decode(body: Json, limits: &RequestLimits) -> Result<Wanted, Undecoded> {
+        answer::decode(body, limits)
+    }
+
+    /// The response; `total` is from the request's first byte to now.
+    ///
+    /// # Errors
+    /// [`DecideError::Internal`] where a number is not finite.
+    pub fn encode(
+        wanted: &Wanted,
+        decided: &Decided,
+        total: Duration,
+    ) -> Result<String, DecideError> {
+        answer::encode(wanted, decided, total)
     }
 }
 
@@ -85,12 +151,13 @@ pub struct Undecoded {
 
 impl Dialect {
     /// All dialects.
-    pub const ALL: [Self; 1] = [Self::Systemone];
+    pub const ALL: [Self; 2] = [Self::Systemone, Self::Decisio];
 
     /// Its name in flags, paths and headers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Systemone => "systemone",
+            Self::Decisio => "decisio",
         }
     }
 
@@ -105,6 +172,7 @@ impl Dialect {
     ) -> Result<Decoded<Decision>, Undecoded> {
         match self {
             Self::Systemone => systemone::decode::decision(body, limits),
+            Self::Decisio => decisio::decode::decision(body, limits),
         }
     }
 
@@ -119,6 +187,7 @@ impl Dialect {
     ) -> Result<Decoded<Prewarm>, Undecoded> {
         match self {
             Self::Systemone => systemone::decode::prewarm(body, limits),
+            Self::Decisio => decisio::decode::prewarm(body, limits),
         }
     }
 
@@ -126,16 +195,57 @@ impl Dialect {
     ///
     /// # Errors
     /// [`DecideError::Internal`] where a number is not finite, which JSON cannot carry.
-    pub fn decided(self, decided: &Decided, diagnostics: bool) -> Result<String, DecideError> {
+    pub fn decided(self, decided: &Decided, extras: Extras) -> Result<String, DecideError> {
         match self {
-            Self::Systemone => systemone::encode::decided(decided, diagnostics),
+            Self::Systemone => systemone::encode::decided(decided, extras),
+            Self::Decisio => decisio::encode::decided(decided, extras),
+        }
+    }
+
+    /// Reads the headers that a request of this dialect may have.
+    ///
+    /// # Errors
+    /// A value that there is not.
+    pub fn headed(
+        self,
+        header: &dyn Fn(&str) -> Option<String>,
+        debug_allowed: bool,
+    ) -> Result<Headed, RequestFault> {
+        match self {
+            Self::Systemone => Ok(Headed::default()),
+            Self::Decisio => decisio::headers::read(header, debug_allowed),
+        }
+    }
+
+    /// Whether `/health` says how questions are shown and read.
+    pub fn has_settings_in_health(self) -> bool {
+        match self {
+            Self::Systemone => false,
+            Self::Decisio => true,
+        }
+    }
+
+    /// Whether a decision may come as a form with files beside the JSON.
+    pub fn takes_forms(self) -> bool {
+        match self {
+            Self::Systemone => false,
+            Self::Decisio => true,
+        }
+    }
+
+    /// Headers of an answer beside those that all dialects have; `total` is from the request's first
+    /// byte to now.
+    pub fn headers(self, decided: &Decided, total: Duration) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Systemone => Vec::new(),
+            Self::Decisio => decisio::headers::of(decided, total),
         }
     }
 
     /// Encodes what a prewarm did.
     pub fn prewarmed(self, prewarmed: &Prewarmed, full: FullStatus) -> String {
         match self {
-            Self::Systemone => systemone::encode::prewarmed(prewarmed, full),
+            Self::Systemone | Self::Decisio => systemone::encode::prewarmed(prewarmed, full),
         }
     }
 
@@ -143,6 +253,7 @@ impl Dialect {
     pub fn refusal(self, fault: &Fault, full: FullStatus) -> Refusal {
         match self {
             Self::Systemone => problem::systemone(fault, full),
+            Self::Decisio => problem::decisio(fault, full),
         }
     }
 }

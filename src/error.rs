@@ -13,6 +13,26 @@ pub struct Problem {
     pub code: &'static str,
     /// What is wrong, with the offending value and the limit.
     pub message: String,
+    /// The same for programs, where the dialect has fields for it.
+    pub facts: Vec<(&'static str, Fact)>,
+}
+
+/// A value in [`Problem::facts`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fact {
+    /// A text.
+    Text(String),
+    /// A number.
+    Count(usize),
+    /// Not known.
+    Unknown,
+}
+
+impl Problem {
+    /// A fault that says no more than its message.
+    pub fn new(path: Vec<Step>, code: &'static str, message: String) -> Self {
+        Self { path, code, message, facts: Vec::new() }
+    }
 }
 
 /// One step of a [`Problem`]'s path.

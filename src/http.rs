@@ -3,6 +3,7 @@
 //! It knows dialects and the [`Service`] behind them, and neither tokens nor logits. A route's
 //! handler returns an answer or a [`Fault`]; only `respond` makes a failure a response.
 
+mod answer;
 mod auth;
 mod body;
 mod decide;
@@ -15,6 +16,7 @@ mod prewarm;
 mod respond;
 pub mod serve;
 mod served;
+mod tasks;
 mod texts;
 mod wire;
 
@@ -59,6 +61,8 @@ pub struct HttpConfig {
     pub body_timeout: Duration,
     /// With which status a request is refused for which there is no room now.
     pub queue_full_status: FullStatus,
+    /// Whether a request may ask for the raw readout. Default no.
+    pub debug_readout: bool,
 }
 
 impl Default for HttpConfig {
@@ -71,6 +75,7 @@ impl Default for HttpConfig {
             bodies_bytes_max: BODIES_BYTES_MAX,
             body_timeout: BODY_TIMEOUT,
             queue_full_status: FullStatus::default(),
+            debug_readout: false,
         }
     }
 }
@@ -91,6 +96,22 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
     Router::new()
         .route("/v1/systemone", post(decide::decide))
         .route("/v1/decide", post(decide::decide))
+        .route("/v1/answer", post(answer::answer))
+        .route("/v1/tasks", post(tasks::register).get(tasks::list))
+        .route("/v1/tasks/import", post(tasks::import))
+        .route("/v1/tasks/{id}", delete(tasks::remove))
+        .route("/v1/tasks/{id}/status", get(tasks::status))
+        .route("/v1/abstention/tasks", post(tasks::register).get(tasks::list))
+        .route("/v1/abstention/tasks/import", post(tasks::import))
+        .route("/v1/abstention/tasks/{id}", delete(tasks::remove))
+        .route("/{dialect}/v1/tasks", post(tasks::register).get(tasks::list))
+        .route("/{dialect}/v1/tasks/import", post(tasks::import))
+        .route("/{dialect}/v1/tasks/{id}", delete(tasks::remove))
+        .route("/{dialect}/v1/tasks/{id}/status", get(tasks::status))
+        .route("/{dialect}/v1/abstention/tasks", post(tasks::register).get(tasks::list))
+        .route("/{dialect}/v1/abstention/tasks/import", post(tasks::import))
+        .route("/{dialect}/v1/abstention/tasks/{id}", delete(tasks::remove))
+        .route("/{dialect}/health", get(health::health))
         .route("/v1/prewarm", post(prewarm::prewarm))
         .route("/v1/prewarm/{handle}", delete(prewarm::unpin))
         .route("/prewarm", post(prewarm::prewarm))
@@ -98,6 +119,7 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
         .route("/v1/models", get(texts::models))
         .route("/{dialect}/v1/systemone", post(decide::decide))
         .route("/{dialect}/v1/decide", post(decide::decide))
+        .route("/decisio/v1/answer", post(answer::answer))
         .route("/{dialect}/v1/prewarm", post(prewarm::prewarm))
         .route("/{dialect}/v1/models", get(texts::models))
         .route("/health", get(health::health))
@@ -110,9 +132,26 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
 }
 
 /// Patterns of the routes above: the only values of the metrics' `route` label beside `other`.
-const ROUTES: [&str; 14] = [
+const ROUTES: [&str; 31] = [
     "/v1/systemone",
     "/v1/decide",
+    "/v1/answer",
+    "/decisio/v1/answer",
+    "/v1/tasks",
+    "/v1/tasks/import",
+    "/v1/tasks/{id}",
+    "/v1/tasks/{id}/status",
+    "/v1/abstention/tasks",
+    "/v1/abstention/tasks/import",
+    "/v1/abstention/tasks/{id}",
+    "/{dialect}/v1/tasks",
+    "/{dialect}/v1/tasks/import",
+    "/{dialect}/v1/tasks/{id}",
+    "/{dialect}/v1/tasks/{id}/status",
+    "/{dialect}/v1/abstention/tasks",
+    "/{dialect}/v1/abstention/tasks/import",
+    "/{dialect}/v1/abstention/tasks/{id}",
+    "/{dialect}/health",
     "/v1/prewarm",
     "/v1/prewarm/{handle}",
     "/prewarm",
@@ -128,7 +167,7 @@ const ROUTES: [&str; 14] = [
 ];
 
 /// Routes that need no key on a server which has keys.
-const PUBLIC_ROUTES: [&str; 2] = ["/health", "/openapi.json"];
+const PUBLIC_ROUTES: [&str; 3] = ["/health", "/{dialect}/health", "/openapi.json"];
 
 async fn not_found(State(app): State<Arc<App>>, uri: Uri) -> Response {
     let path = respond::excerpt(uri.path());

@@ -5,6 +5,7 @@
 
 mod health;
 mod schemas;
+mod tasks;
 
 use serde_json::{Value, json};
 
@@ -66,7 +67,7 @@ fn paths() -> Value {
         let summary = "Reads states before their questions come";
         json!({"post": post(id, summary, "Prewarm", &answered)})
     };
-    json!({
+    let mut paths = json!({
         "/v1/systemone": decide("systemone"),
         "/v1/decide": decide("decide"),
         "/v1/prewarm": prewarm("prewarm"),
@@ -96,7 +97,11 @@ fn paths() -> Value {
                 "content": {"application/json": {"schema": {"type": "object"}}},
             }}), &[414, 431, 503]),
         }},
-    })
+    });
+    if let Some(paths) = paths.as_object_mut() {
+        paths.extend(tasks::paths());
+    }
+    paths
 }
 
 fn unpin(id: &str) -> Value {
@@ -175,7 +180,7 @@ fn health() -> Value {
 }
 
 fn dialect() -> Value {
-    let schema = json!({"type": "string", "enum": ["systemone"]});
+    let schema = json!({"type": "string", "enum": ["systemone", "decisio"]});
     header("x-docket-dialect", "The wire format", &schema)
 }
 

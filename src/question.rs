@@ -3,12 +3,15 @@
 //! Every dialect decodes to these types and nothing behind the dialects knows which one was spoken.
 
 pub mod answer;
+pub mod correction;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use actors::Lane;
 
 use crate::json::Json;
+use correction::Correction;
 
 /// Most options a choice, or levels a score, may have.
 pub const OPTIONS_MAX: usize = 255;
@@ -26,8 +29,31 @@ pub struct Decision {
     pub lane: Option<Lane>,
     /// Longest time from the request's first byte to its answer, where the caller set one.
     pub timeout: Option<Duration>,
+    /// Longest time where the caller set none, if that is not the server's own.
+    pub timeout_default: Option<Duration>,
     /// Whether diagnostics are wanted in the response.
     pub diagnostics: bool,
+    /// By which of the server's settings it is shown and read out.
+    pub manner: Manner,
+    /// Whether what was learned from registered examples is applied to its answers.
+    pub applies_tasks: bool,
+    /// Whether the request has the form of one with images, be there any or not.
+    pub images_form: bool,
+}
+
+/// One of the server's sets of settings by which questions are shown and read out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Manner {
+    /// What was measured best for the model: its profile.
+    #[default]
+    Profile,
+    /// What the operator composed by flags in decisio's names.
+    Letters,
+}
+
+impl Manner {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Profile, Self::Letters];
 }
 
 /// How many orders of the options are read and averaged (ARCHITECTURE D10).
@@ -50,6 +76,32 @@ pub struct Question {
     pub instructions: Option<Json>,
     /// Orders to read, where this question says so itself.
     pub samples: Option<Samples>,
+    /// Divisor of its log-probabilities, where it is not that of its kind.
+    pub temperature: Option<f64>,
+    /// What was learned about it.
+    pub correction: Option<Arc<Correction>>,
+    /// Whether its hidden state is wanted beside the answer.
+    pub wants_hidden: bool,
+}
+
+impl Question {
+    /// A question that asks for nothing beside its answer.
+    pub fn new(id: String, kind: Kind, instructions: Option<Json>) -> Self {
+        Self {
+            id,
+            kind,
+            instructions,
+            samples: None,
+            temperature: None,
+            correction: None,
+            wants_hidden: false,
+        }
+    }
+
+    /// Whether the hidden state is to be read.
+    pub fn needs_hidden(&self) -> bool {
+        self.wants_hidden || self.correction.as_ref().is_some_and(|learned| learned.needs_hidden())
+    }
 }
 
 /// The type of a question, with its criteria.

@@ -5,8 +5,11 @@
 
 pub mod chunks;
 pub mod confidence;
+mod correction;
 pub mod orders;
 pub mod softmax;
+
+use std::sync::Arc;
 
 use chunks::Round;
 use orders::Reordering;
@@ -14,6 +17,7 @@ pub use softmax::NonFinite;
 
 pub use crate::question::Shown;
 use crate::question::answer::{Diagnostics, Value};
+use crate::question::correction::Correction;
 
 /// What a question's readout needs to know of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +30,9 @@ pub struct ReadingSpec {
     pub orders: u32,
     /// Divisor of the log-probabilities, above 0; 1 leaves them as they are.
     pub temperature: f64,
+    /// What was learned about the question; in place of the temperature, and only where all options
+    /// are read in one list.
+    pub correction: Option<Arc<Correction>>,
 }
 
 /// A question's type, with the names of its answers.
@@ -94,6 +101,8 @@ pub struct LabelReading {
     pub log_mass: Option<f32>,
     /// Whether the most probable token of the vocabulary is one of the labels.
     pub greedy_is_label: bool,
+    /// The hidden state before the output head, where it was wanted: `[hidden]`.
+    pub hidden: Option<Vec<f32>>,
 }
 
 /// A question being read, round by round.
@@ -108,6 +117,10 @@ pub struct Reading {
     /// Lists of options of the round to be read; empty once decided.
     lists: Vec<Vec<usize>>,
     tally: Tally,
+    /// Hidden state of the first order, of a question that is read in one list.
+    hidden: Option<Vec<f32>>,
+    /// The average of a corrected list before it was: `[options]`.
+    uncorrected: Option<Vec<f64>>,
 }
 
 impl Reading {
@@ -121,7 +134,18 @@ impl Reading {
         assert!(spec.labels_max >= 2, "at least 2 labels, not {}", spec.labels_max);
         assert!(spec.temperature > 0.0, "temperature {} is not above 0", spec.temperature);
         let lists = chunks::split(&spec.kind.first_order(), spec.labels_max);
-        Self { spec, done: Vec::new(), lists, tally: Tally::default() }
+        let mut spec = spec;
+        let options = spec.kind.options();
+        spec.correction =
+            spec.correction.filter(|learned| lists.len() == 1 && learned.options() == options);
+        Self {
+            spec,
+            done: Vec::new(),
+            lists,
+            tally: Tally::default(),
+            hidden: None,
+            uncorrected: None,
+        }
     }
 
     /// The reads of this round; empty when the question is decided.
@@ -146,7 +170,7 @@ impl Reading {
         let alone = round.lists.len() == 1;
         for list in &round.lists {
             let orders = self.orders_of(list, alone).into_iter().zip(readings.by_ref());
-            let (p, winner) = read_list(&self.spec.kind, list, orders, &mut self.tally)?;
+            let (p, winner) = self.read_list(list, orders)?;
             round.probabilities.push(p);
             round.winners.push(winner);
         }
@@ -165,9 +189,68 @@ impl Reading {
     pub fn finish(self) -> (Value, Diagnostics) {
         assert!(self.lists.is_empty() && !self.done.is_empty(), "the question is not decided yet");
         let composed = chunks::compose(&self.done, self.spec.kind.options());
-        let probabilities = softmax::temper(composed, self.spec.temperature);
+        let temperature = match self.spec.correction {
+            Some(_) => 1.0,
+            None => self.spec.temperature,
+        };
+        let probabilities = softmax::temper(composed, temperature);
         let diagnostics = self.tally.diagnostics(softmax::entropy(&probabilities));
         (value(self.spec.kind, probabilities), diagnostics)
+    }
+
+    /// The hidden state of the first order, where it was wanted and all options are read in one list.
+    pub fn take_hidden(&mut self) -> Option<Vec<f32>> {
+        self.hidden.take()
+    }
+
+    /// The distribution before corrections and temperature: `[options]`.
+    ///
+    /// # Panics
+    /// When reads are still wanted.
+    pub fn raw(&self) -> Vec<f64> {
+        assert!(self.lists.is_empty() && !self.done.is_empty(), "the question is not decided yet");
+        let composed = || chunks::compose(&self.done, self.spec.kind.options());
+        self.uncorrected.clone().unwrap_or_else(composed)
+    }
+
+    /// Averages the orders of one list: its distribution, and the position of its winner.
+    fn read_list(
+        &mut self,
+        list: &[usize],
+        orders: impl Iterator<Item = (Vec<usize>, LabelReading)>,
+    ) -> Result<(Vec<f64>, usize), NonFinite> {
+        let (kind, correction) = (&self.spec.kind, self.spec.correction.as_deref());
+        let by_label = !matches!(kind, ReadingKind::Noul { .. });
+        let (mut readings, mut uncorrected) = (Vec::new(), Vec::new());
+        for (shown, reading) in orders {
+            assert_eq!(reading.logprobs.len(), shown.len(), "one log-probability for each label");
+            self.tally.count(&reading);
+            let p = softmax::softmax(&reading.logprobs)?;
+            if correction.is_some() {
+                uncorrected.push((shown.clone(), p.clone()));
+            }
+            let p = correction::of_order(correction, (&shown, by_label), p);
+            if readings.is_empty() {
+                self.hidden = reading.hidden;
+            }
+            readings.push((shown, p));
+        }
+        if readings.is_empty() {
+            return Ok((vec![1.0], 0));
+        }
+        if correction.is_some() {
+            let average = orders::average(list, &uncorrected);
+            self.uncorrected = Some(by_option(list, &average));
+        }
+        let average = orders::average(list, &readings);
+        let average = correction::of_average(correction, (list, self.hidden.as_deref()), average);
+        let winner = kind.top(list, &average);
+        let agrees = |shown: &[usize], p: &[f64]| shown[kind.top(shown, p)] == list[winner];
+        let agreeing = readings.iter().filter(|(shown, p)| agrees(shown, p)).count();
+        self.tally.agreeing += u32::try_from(agreeing).unwrap_or(u32::MAX);
+        let count = u32::try_from(readings.len()).unwrap_or(u32::MAX);
+        self.tally.orders = self.tally.orders.max(count);
+        Ok((average, winner))
     }
 
     /// The orders to read a list in. A list of one among several needs none: its option has won.
@@ -217,29 +300,26 @@ impl Tally {
     }
 }
 
-/// Averages the orders of one list: its distribution, and the position of its winner.
-fn read_list(
-    kind: &ReadingKind,
-    list: &[usize],
-    orders: impl Iterator<Item = (Vec<usize>, LabelReading)>,
-    tally: &mut Tally,
-) -> Result<(Vec<f64>, usize), NonFinite> {
-    let mut readings = Vec::new();
-    for (shown, reading) in orders {
-        assert_eq!(reading.logprobs.len(), shown.len(), "one log-probability for each label");
-        tally.count(&reading);
-        readings.push((shown, softmax::softmax(&reading.logprobs)?));
+/// A distribution of all options after a correction, as one order and its average would have it.
+///
+/// * `probabilities`: `[options]`, in the order of the options.
+pub fn corrected(
+    correction: &Correction,
+    probabilities: Vec<f64>,
+    hidden: Option<&[f32]>,
+) -> Vec<f64> {
+    let list: Vec<usize> = (0..probabilities.len()).collect();
+    let order = correction::of_order(Some(correction), (&list, false), probabilities);
+    correction::of_average(Some(correction), (&list, hidden), order)
+}
+
+/// What is given by place in `list`, by option; the list has all of them.
+fn by_option(list: &[usize], values: &[f64]) -> Vec<f64> {
+    let mut all = vec![0.0; list.len()];
+    for (option, value) in list.iter().zip(values) {
+        all[*option] = *value;
     }
-    if readings.is_empty() {
-        return Ok((vec![1.0], 0));
-    }
-    let average = orders::average(list, &readings);
-    let winner = kind.top(list, &average);
-    let agrees = |shown: &[usize], p: &[f64]| shown[kind.top(shown, p)] == list[winner];
-    let agreeing = readings.iter().filter(|(shown, p)| agrees(shown, p)).count();
-    tally.agreeing += u32::try_from(agreeing).unwrap_or(u32::MAX);
-    tally.orders = tally.orders.max(u32::try_from(readings.len()).unwrap_or(u32::MAX));
-    Ok((average, winner))
+    all
 }
 
 fn value(kind: ReadingKind, probabilities: Vec<f64>) -> Value {

@@ -11,8 +11,9 @@ use futures_util::future::BoxFuture;
 
 use crate::error::DecideError;
 use crate::json::Json;
-use crate::question::Decision;
 use crate::question::answer::{Answer, Cost};
+use crate::question::{Decision, Manner};
+use crate::tasks::order::{AbstentionOrder, TaskOrder};
 
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub struct Prewarm {
     pub ttl: Option<Duration>,
     /// Whether to answer only when they are resident.
     pub wait: bool,
+    /// By which of the server's settings they are shown.
+    pub manner: Manner,
 }
 
 /// One state or a list of them; each a string, or any JSON but null.
@@ -105,6 +108,8 @@ pub struct Decided {
     pub answers: Vec<Answer>,
     /// What it cost and waited for.
     pub cost: Cost,
+    /// Ids of the registered tasks that match its questions, sorted; applied or not.
+    pub tasks: Vec<String>,
     /// The served model's name.
     pub model: String,
     /// Called once the last byte of the response has been handed to the socket (that is when the
@@ -118,6 +123,7 @@ impl fmt::Debug for Decided {
             .debug_struct("Decided")
             .field("answers", &self.answers)
             .field("cost", &self.cost)
+            .field("tasks", &self.tasks)
             .field("model", &self.model)
             .finish_non_exhaustive()
     }
@@ -197,4 +203,77 @@ pub trait Service: Send + Sync + 'static {
 
     /// All metrics in Prometheus text format.
     fn metrics(&self) -> String;
+
+    /// Learning from labelled examples, where the server can.
+    fn teaching(&self) -> Option<&dyn Teaching> {
+        None
+    }
+}
+
+/// Which kind of task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskKind {
+    /// One that corrects answers.
+    Correction,
+    /// One that says when a question counts as unanswered.
+    Abstention,
+}
+
+/// A task to be registered.
+#[derive(Debug, Clone)]
+pub enum Order {
+    /// One that corrects answers.
+    Correction(TaskOrder),
+    /// One that says when a question counts as unanswered.
+    Abstention(AbstentionOrder),
+}
+
+/// What came of an order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Registered {
+    /// The task's record.
+    Record(serde_json::Value),
+    /// The order is worked on; how far it is.
+    Accepted(serde_json::Value),
+}
+
+/// Learning from labelled examples, behind HTTP.
+pub trait Teaching: Send + Sync {
+    /// Registers a task; in the background where that is asked for.
+    ///
+    /// # Errors
+    /// [`DecideError`] of an example, of the fit, or where there is no room.
+    fn register(
+        &self,
+        caller: Caller,
+        order: Order,
+        in_background: bool,
+    ) -> BoxFuture<'_, Result<Registered, DecideError>>;
+
+    /// A caller's tasks, in decisio's shape of the list; `full` with the arrays of heads.
+    fn tasks(&self, caller: &Caller, kind: TaskKind, full: bool) -> serde_json::Value;
+
+    /// How far the registration of this name is; `None` where there is none.
+    fn registration(&self, caller: &Caller, id: &str) -> Option<serde_json::Value>;
+
+    /// Removes a task; says whether there was one.
+    ///
+    /// # Errors
+    /// [`DecideError::Internal`] where it cannot be removed from disk.
+    fn unregister(&self, caller: &Caller, kind: TaskKind, id: &str) -> Result<bool, DecideError>;
+
+    /// Takes in records that were fitted before: all or none.
+    ///
+    /// # Errors
+    /// [`DecideError::Invalid`] with what is wrong with the first that is refused.
+    fn import(
+        &self,
+        caller: &Caller,
+        kind: TaskKind,
+        records: Vec<serde_json::Value>,
+    ) -> Result<Vec<String>, DecideError>;
+
+    /// What is served and how, in decisio's words: the body of its `/health` without the state of the
+    /// server; cheap.
+    fn settings(&self, caller: Option<&Caller>) -> serde_json::Value;
 }

@@ -1,6 +1,7 @@
 //! Wiring: weights, engine, actors, router, and the order in which all of it stops.
 
 mod aliases;
+mod desk;
 mod details;
 mod model;
 pub mod panics;
@@ -18,7 +19,7 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::config::{Config, SamplesDefault};
+use crate::config::{Config, DialectChoice, SamplesDefault};
 use crate::decide::{Decider, Limits};
 use crate::dialect::{Dialect, RequestLimits};
 use crate::files::FilesError;
@@ -236,7 +237,7 @@ async fn assemble(
     loaded: Loaded,
     metrics: PrometheusHandle,
 ) -> Result<Serving, StartError> {
-    let Loaded { engine, prompter, facts, context_tokens } = loaded;
+    let Loaded { engine, prompters, facts, context_tokens } = loaded;
     let actors = model::actor_config(config, engine.kv_bytes());
     let handle = engine.start(actors).await?;
     let limits = Limits {
@@ -252,9 +253,12 @@ async fn assemble(
     };
     let mut secret = [0_u8; 32];
     getrandom::fill(&mut secret).map_err(|error| StartError::System(error.to_string()))?;
-    let decider = Decider::new(Arc::new(prompter), handle, limits);
+    let desk = desk::open(config, &prompters, &facts)?;
+    let settings = desk::settings(config, &prompters, &facts, context_tokens);
+    let decider = Decider::new(prompters, handle, limits);
     tokio::spawn(upkeep(metrics.clone()));
-    Ok(Serving::new(decider, facts, metrics, secret, config.http.stall_after))
+    let stall_after = config.http.stall_after;
+    Ok(Serving::new(decider, (desk, settings), (facts, metrics), secret, stall_after))
 }
 
 fn http(config: &Config) -> Result<HttpConfig, StartError> {
@@ -265,7 +269,11 @@ fn http(config: &Config) -> Result<HttpConfig, StartError> {
         .map(|key| format!("{}={}", key.tenant, key.secret.reveal()))
         .collect();
     Ok(HttpConfig {
-        dialect: Dialect::Systemone,
+        dialect: match config.decision.dialect {
+            DialectChoice::SystemOne => Dialect::Systemone,
+            DialectChoice::Decisio => Dialect::Decisio,
+        },
+        debug_readout: config.letters.debug_readout,
         auth: AuthConfig::from_texts(&keys)?,
         limits: RequestLimits {
             questions_max: config.decision.questions_max as usize,

@@ -1,5 +1,7 @@
 //! `docket serve`: its flags, and the configuration they mean.
 
+mod letters;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,6 +18,7 @@ use crate::config::{
 use crate::dialect::problem::FullStatus;
 use crate::models::ModelRef;
 use crate::models::catalogue::DEFAULT_MODEL;
+use letters::LettersArgs;
 
 /// What to serve, and how.
 #[derive(Debug, Default, Args)]
@@ -47,6 +50,9 @@ pub struct ServeArgs {
 
     #[command(flatten)]
     decision: DecisionArgs,
+
+    #[command(flatten)]
+    letters: LettersArgs,
 
     #[command(flatten)]
     engine: EngineArgs,
@@ -117,7 +123,7 @@ struct DecisionArgs {
     #[arg(long, env = "DOCKET_SAMPLES", value_name = "COUNT|default")]
     samples: Option<SamplesDefault>,
 
-    /// Wire format of /v1/systemone [default: systemone]
+    /// Wire format of the routes without one in their path: systemone or decisio [default: systemone]
     #[arg(long, env = "DOCKET_DIALECT", value_enum, hide_possible_values = true)]
     dialect: Option<DialectChoice>,
 
@@ -231,9 +237,9 @@ struct SchedulerArgs {
     #[arg(long, env = "DOCKET_AGE_MAX", value_name = "TIME", value_parser = parse_duration)]
     age_max: Option<Duration>,
 
-    /// Keep a state for other questions after the response, or not [default: after]
+    /// Keep a state for other questions: after the response, before it, or not [default: after]
     #[arg(long, env = "DOCKET_REGISTER_BOUNDARY", value_enum, hide_possible_values = true)]
-    #[arg(value_name = "after|off")]
+    #[arg(value_name = "after|before|off")]
     register_boundary: Option<BoundaryRegistration>,
 }
 
@@ -256,6 +262,7 @@ impl ServeArgs {
         self.engine.check_fake_flags(&mut faults);
         self.http.fill(&mut config, &mut faults);
         self.decision.fill(&mut config);
+        self.letters.fill(&mut config);
         self.engine.fill(&mut config);
         self.scheduler.fill(&mut config);
         if let Err(found) = config.validate() {

@@ -22,6 +22,8 @@ pub enum DialectChoice {
     /// The official contract.
     #[value(name = "systemone")]
     SystemOne,
+    /// decisio's server.
+    Decisio,
 }
 
 /// How prompts are arranged.
@@ -91,6 +93,8 @@ pub enum PrecisionChoice {
 pub enum BoundaryRegistration {
     /// Yes, by idle work after the response.
     After,
+    /// Yes, before the response.
+    Before,
     /// No.
     Off,
 }

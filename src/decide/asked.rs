@@ -8,7 +8,7 @@ use crate::prompt::Prompter;
 use crate::prompt::rendering::{Rendering, Within};
 use crate::prompt::tokens::Gone;
 use crate::prompt::tokens::fit::Unfit;
-use crate::question::answer::Answer;
+use crate::question::answer::{Answer, Learned};
 use crate::question::{Kind, Question, Samples, Shown};
 use crate::readout::{Reading, ReadingKind, ReadingSpec};
 
@@ -61,7 +61,10 @@ impl Asked {
             kind: reading_kind(&question.kind, prompter.yes_first(&question.kind)),
             labels_max,
             orders: 1,
-            temperature: prompter.temperature(&question.kind),
+            temperature: question
+                .temperature
+                .unwrap_or_else(|| prompter.temperature(&question.kind)),
+            correction: question.correction.clone(),
         };
         let wanted = prompter.orders(&question, orders.samples, orders.samples_max);
         let is_auto = question.samples.unwrap_or(orders.samples) == Samples::Auto;
@@ -90,7 +93,12 @@ impl Asked {
             return Ok(Vec::new());
         }
         let rendering = Rendering::new(prompter, &self.question);
-        wanted.iter().map(|shown| read(&rendering, shown, (room, gone))).collect()
+        let want_hidden = self.question.needs_hidden();
+        let read = |shown: &Shown| {
+            let read = read(&rendering, shown, (room, gone))?;
+            Ok(ReadSpec { want_hidden, ..read })
+        };
+        wanted.iter().map(read).collect()
     }
 
     /// Bytes of text that rendering what it wants next handles, roughly.
@@ -102,9 +110,12 @@ impl Asked {
     }
 
     /// The answer, once nothing more is wanted.
-    pub(super) fn answer(self) -> Answer {
+    pub(super) fn answer(mut self) -> Answer {
+        let hidden = self.reading.take_hidden();
+        let raw = self.reading.raw();
         let (value, diagnostics) = self.reading.finish();
-        Answer { id: self.question.id, value, diagnostics }
+        let (id, learned) = (self.question.id, Learned::default());
+        Answer { id, value, diagnostics, raw, hidden, learned }
     }
 }
 
@@ -213,7 +224,7 @@ mod tests {
         let key = |number| format!("{number:0key_bytes$}");
         let options = (0..options).map(|n| ChoiceOption { key: key(n), description: None });
         let kind = Kind::Choice { options: options.collect() };
-        Question { id: "q".to_owned(), kind, instructions: None, samples: None }
+        Question::new("q".to_owned(), kind, None)
     }
 
     fn begun(question: Question, samples: Samples, context: u32) -> Result<Asked, Unread> {

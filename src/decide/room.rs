@@ -44,28 +44,25 @@ impl Room {
         let Self { state, context } = self;
         let (least, question) = words(length);
         let total = state + question;
-        Problem {
-            path: vec!["questions".into(), id.into()],
-            code: "too_long",
-            message: format!(
-                "the prompt is {least}{total} tokens (state {state}, question {least}{question}), \
-                 at most {context} fit"
-            ),
-        }
+        let message = format!(
+            "the prompt is {least}{total} tokens (state {state}, question {least}{question}), \
+             at most {context} fit"
+        );
+        Problem::new(vec!["questions".into(), id.into()], "too_long", message)
     }
 }
 
 /// The refusal of a state that leaves no room for any question.
 pub(super) fn state_too_long(length: Length, context: usize) -> DecideError {
     let (least, tokens) = words(length);
-    DecideError::Invalid(vec![Problem {
-        path: vec!["state".into()],
-        code: "too_long",
-        message: format!(
+    DecideError::Invalid(vec![Problem::new(
+        vec!["state".into()],
+        "too_long",
+        format!(
             "the state is {least}{tokens} tokens with what stands before it, a prompt has at most \
              {context}"
         ),
-    }])
+    )])
 }
 
 fn words(length: Length) -> (&'static str, usize) {

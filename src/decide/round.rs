@@ -116,15 +116,15 @@ impl Round {
         if self.tokens <= TOKENS_MAX {
             return Ok(());
         }
-        Err(DecideError::Invalid(vec![Problem {
-            path: vec!["questions".into()],
-            code: "too_long",
-            message: format!(
+        Err(DecideError::Invalid(vec![Problem::new(
+            vec!["questions".into()],
+            "too_long",
+            format!(
                 "the questions in all their orders are at least {} tokens, at most {TOKENS_MAX} \
                  are read for one request",
                 self.tokens
             ),
-        }]))
+        )]))
     }
 
     /// What admission must know: the reads up to `suffix_tokens` long.
@@ -164,6 +164,7 @@ impl Round {
                 logprobs: outcome.row.logprobs,
                 log_mass: outcome.row.log_mass,
                 greedy_is_label: outcome.row.greedy_is_label,
+                hidden: outcome.row.hidden,
             });
             let readings = readings.collect();
             let lost = |_| DecideError::Read(ReadError::Engine(EngineError::NonFinite));
@@ -185,7 +186,7 @@ mod tests {
     fn noul(id: usize, bytes: usize) -> Question {
         let instructions = Some(Json::String("x".repeat(bytes)));
         let kind = Kind::Noul { when_true: None, when_false: None };
-        Question { id: format!("q{id}"), kind, instructions, samples: None }
+        Question::new(format!("q{id}"), kind, instructions)
     }
 
     async fn first(

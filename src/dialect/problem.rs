@@ -3,6 +3,8 @@
 //! No other file knows a status code of a failure. The matches have no wildcard arm, so that a new
 //! kind of failure must be given its place here.
 
+mod decisio;
+
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -13,6 +15,8 @@ use thiserror::Error;
 use crate::error::{DecideError, Problem, Step};
 
 use super::echo;
+
+pub(super) use decisio::decisio;
 
 /// When to come back after a failure that says nothing about it itself.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -91,6 +95,12 @@ pub enum RequestFault {
         /// As sent, cut.
         handle: String,
     },
+    /// The caller has no task of this name.
+    #[error("no task {id}")]
+    NoTask {
+        /// As sent, cut.
+        id: String,
+    },
     /// The route is there, but not for this method.
     #[error("{method} is not allowed on this route, see the Allow header")]
     MethodNotAllowed {
@@ -98,7 +108,7 @@ pub enum RequestFault {
         method: String,
     },
     /// The path or header names a dialect that is not served.
-    #[error("unknown dialect {name}; available: systemone")]
+    #[error("unknown dialect {name}; available: systemone, decisio")]
     UnknownDialect {
         /// As sent, cut.
         name: String,
@@ -108,6 +118,14 @@ pub enum RequestFault {
     /// A request header has a value that it cannot have.
     #[error("header {name}: {message}")]
     Header {
+        /// The header.
+        name: &'static str,
+        /// What it must be, and what it was.
+        message: String,
+    },
+    /// A header of the dialect has a value that it cannot have.
+    #[error("header {name}: {message}")]
+    DialectHeader {
         /// The header.
         name: &'static str,
         /// What it must be, and what it was.
@@ -218,7 +236,7 @@ fn of_decision(error: &DecideError) -> Refusal {
         DecideError::Unsupported(_) => usage(400, "unsupported", &error.to_string()),
         DecideError::NoReadStrategy(_) => {
             let code = "unsupported_capability";
-            let problem = Problem { path: Vec::new(), code, message: error.to_string() };
+            let problem = Problem::new(Vec::new(), code, error.to_string());
             Refusal { reason: code, ..invalid(&[problem]) }
         }
         DecideError::Read(error) => of_read(error),
@@ -253,7 +271,7 @@ fn of_rejection(reason: &RejectReason) -> Refusal {
         }
         RejectReason::TooLong { .. } | RejectReason::Oversize { .. } => {
             let path = vec!["state".into()];
-            invalid(&[Problem { path, code: reason.as_str(), message: reason.to_string() }])
+            invalid(&[Problem::new(path, reason.as_str(), reason.to_string())])
         }
         RejectReason::Draining => again(internal(503, reason.as_str(), "the server is stopping")),
         RejectReason::EngineDead(_) => internal(503, reason.as_str(), "the engine is dead"),
@@ -280,6 +298,7 @@ fn of_request(fault: &RequestFault) -> Refusal {
         RequestFault::Unauthorized => detail(401, "authentication_error", "unauthorized", &message),
         RequestFault::NotFound { .. }
         | RequestFault::NoPrewarm { .. }
+        | RequestFault::NoTask { .. }
         | RequestFault::UnknownDialect { in_path: true, .. } => {
             detail(404, "not_found", "not_found", &message)
         }
@@ -288,10 +307,11 @@ fn of_request(fault: &RequestFault) -> Refusal {
             usage(400, "unknown_dialect", &message)
         }
         RequestFault::Header { .. } => usage(400, "header_invalid", &message),
+        RequestFault::DialectHeader { .. } => usage(422, "header_invalid", &message),
         RequestFault::MediaType { .. } => usage(415, "media_type", &message),
         RequestFault::Encoding { .. } => usage(415, "content_encoding", &message),
         RequestFault::Damaged { .. } | RequestFault::Window { .. } => {
-            invalid(&[Problem { path: Vec::new(), code: "encoding_invalid", message }])
+            invalid(&[Problem::new(Vec::new(), "encoding_invalid", message)])
         }
         RequestFault::BodyTooLarge { .. } => usage(413, "body_too_large", &message),
         RequestFault::UriTooLong { .. } => usage(414, "uri_too_long", &message),

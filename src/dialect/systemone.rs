@@ -6,7 +6,7 @@
 
 pub(super) mod decode;
 pub(super) mod encode;
-mod fields;
+pub(super) mod fields;
 mod questions;
 
 #[cfg(test)]

@@ -8,16 +8,18 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
+use futures_util::FutureExt as _;
 use http_body_util::BodyExt;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::dialect::problem::{Fault, RequestFault};
-use crate::error::DecideError;
+use crate::error::{DecideError, Problem};
 use crate::json::{Json, Limits};
 use crate::telemetry;
 
 use super::App;
 use super::encoding::Encoding;
+use super::images::{self, Image, ImageFault};
 use super::respond::excerpt;
 
 /// Default of the longest body in bytes: 32 MiB.
@@ -87,23 +89,73 @@ impl Drop for Hold<'_> {
     }
 }
 
-/// Refuses a body that is declared as something else than JSON; one without a type is read as JSON.
-pub(super) fn check_media_type(headers: &HeaderMap) -> Result<(), RequestFault> {
-    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+/// In which form a body is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Media {
+    /// JSON.
+    Json,
+    /// A form with the JSON in one field and files beside it; its whole content type.
+    Form(String),
+}
+
+/// Refuses a body that is declared as something else than JSON, or a form where `takes_forms`; one
+/// without a type is read as JSON.
+pub(super) fn media(headers: &HeaderMap, takes_forms: bool) -> Result<Media, RequestFault> {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(Media::Json) };
     let value = String::from_utf8_lossy(value.as_bytes());
     let media = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_suffixed = media.split_once('/').is_some_and(|(_, kind)| kind.ends_with("+json"));
     if media == "application/json" || is_suffixed {
-        return Ok(());
+        return Ok(Media::Json);
+    }
+    if takes_forms && media == "multipart/form-data" {
+        return Ok(Media::Form(value.into_owned()));
     }
     Err(RequestFault::MediaType { found: excerpt(&value) })
+}
+
+/// A body as it was sent, images taken out of it.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) json: Json,
+    pub(super) images: Vec<Image>,
+    /// Whether it has the form of a request with images, be there any or not.
+    pub(super) with_images: bool,
 }
 
 impl App {
     /// Receives and parses the JSON body of a request.
     pub(super) async fn json(&self, headers: &HeaderMap, body: Body) -> Result<Json, Fault> {
+        self.received(headers, body, |json, ()| Ok(json), |text| Ok((text, ()))).await
+    }
+
+    /// The same of a request about a state, and takes the images out of it.
+    pub(super) async fn sent(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+        media: Media,
+    ) -> Result<Sent, Fault> {
+        let opened = |text: Vec<u8>| match &media {
+            Media::Json => Ok((text, None)),
+            Media::Form(content_type) => opened(content_type, text).map(|(t, i)| (t, Some(i))),
+        };
+        self.received(headers, body, sent, opened).await
+    }
+
+    async fn received<T, F>(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+        made: impl Fn(Json, F) -> Result<T, Fault>,
+        opened: impl Fn(Vec<u8>) -> Result<(Vec<u8>, F), Fault>,
+    ) -> Result<T, Fault> {
         let mut body = body;
-        match self.receive_and_parse(headers, &mut body).await {
+        let parsed = |encoding: Encoding, bytes: Vec<u8>, hold: &mut Hold<'_>| {
+            let (text, beside) = opened(self.decoded(encoding, bytes, hold)?)?;
+            made(parse(&text)?, beside)
+        };
+        match self.receive_and_parse(headers, &mut body, parsed).await {
             Err(fault @ Fault::Request(_)) => {
                 discard(headers, body).await;
                 Err(fault)
@@ -112,7 +164,12 @@ impl App {
         }
     }
 
-    async fn receive_and_parse(&self, headers: &HeaderMap, body: &mut Body) -> Result<Json, Fault> {
+    async fn receive_and_parse<T>(
+        &self,
+        headers: &HeaderMap,
+        body: &mut Body,
+        parsed: impl Fn(Encoding, Vec<u8>, &mut Hold<'_>) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
         let encoding = Encoding::of(headers)?;
         let mut hold = self.bodies.hold();
         let limit = self.config.body_timeout;
@@ -124,12 +181,12 @@ impl App {
             Encoding::Gzip | Encoding::Zstd => QUICK_COMPRESSED_BYTES_MAX,
         };
         if bytes.len() <= quick_bytes_max {
-            return self.parse(encoding, bytes, &mut hold);
+            return parsed(encoding, bytes, &mut hold);
         }
         // The semaphore is never closed; were it, parsing would go on without its limit.
         let _permit = self.parsers.acquire().await;
         let _busy = telemetry::parser();
-        off_the_runtime(|| self.parse(encoding, bytes, &mut hold))
+        off_the_runtime(|| parsed(encoding, bytes, &mut hold))
     }
 
     async fn receive(
@@ -156,18 +213,54 @@ impl App {
         Ok(bytes)
     }
 
-    fn parse(
+    fn decoded(
         &self,
         encoding: Encoding,
         bytes: Vec<u8>,
         hold: &mut Hold<'_>,
-    ) -> Result<Json, Fault> {
+    ) -> Result<Vec<u8>, Fault> {
         let received = bytes.len();
         let text = encoding.decode(bytes, self.config.body_bytes_max)?;
         hold.grow(text.len().saturating_sub(received))?;
-        Json::parse(&text, Limits::default())
-            .map_err(|problem| DecideError::Invalid(vec![problem]).into())
+        Ok(text)
     }
+}
+
+fn parse(text: &[u8]) -> Result<Json, Fault> {
+    Json::parse(text, Limits::default())
+        .map_err(|problem| DecideError::Invalid(vec![problem]).into())
+}
+
+/// The JSON of a form, and its files.
+fn opened(content_type: &str, text: Vec<u8>) -> Result<(Vec<u8>, Vec<Image>), Fault> {
+    // All of it is there, so nothing is waited for.
+    let form = images::multipart(content_type, text.into()).now_or_never();
+    let pending = || DecideError::Internal { detail: "a form that waits".to_owned() };
+    let form = form.ok_or_else(pending)?.map_err(|fault| of_image(&fault))?;
+    Ok((form.request.to_vec(), form.images))
+}
+
+/// Takes the images out of a request's state, after those of its form.
+fn sent(mut json: Json, form: Option<Vec<Image>>) -> Result<Sent, Fault> {
+    let mut with_images = form.is_some();
+    let mut images = form.unwrap_or_default();
+    if let Json::Object(members) = &mut json {
+        let of =
+            |name: &str, members: &[(String, Json)]| members.iter().position(|(n, _)| n == name);
+        let explicit = of("images", members).map(|at| members[at].1.clone());
+        with_images |= explicit.is_some();
+        if let Some(at) = of("state", members) {
+            images = images::found_after(images, &mut members[at].1, explicit.as_ref())
+                .map_err(|fault| of_image(&fault))?;
+        }
+    }
+    with_images |= !images.is_empty();
+    Ok(Sent { json, images, with_images })
+}
+
+fn of_image(fault: &ImageFault) -> Fault {
+    let problem = Problem::new(fault.path().to_vec(), "image_invalid", fault.to_string());
+    DecideError::Invalid(vec![problem]).into()
 }
 
 fn announced_bytes(headers: &HeaderMap) -> usize {
@@ -177,7 +270,7 @@ fn announced_bytes(headers: &HeaderMap) -> usize {
 
 /// Runs `work` so that other tasks of this worker go on meanwhile; in place on a runtime that has
 /// one thread only.
-fn off_the_runtime<T>(work: impl FnOnce() -> T) -> T {
+pub(super) fn off_the_runtime<T>(work: impl FnOnce() -> T) -> T {
     if Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
         tokio::task::block_in_place(work)
     } else {

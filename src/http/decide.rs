@@ -10,13 +10,14 @@ use axum::response::Response;
 use tokio::time::Instant;
 
 use crate::dialect::problem::{Fault, RequestFault};
-use crate::dialect::{Decoded, Dialect, Undecoded};
+use crate::dialect::{Debug, Decoded, Dialect, Extras, Headed, Undecoded};
 use crate::error::DecideError;
 use crate::service::Caller;
 use crate::telemetry;
 
 use super::guard::Sender;
 use super::headers::{self, Wishes};
+use super::images::Image;
 use super::served::ServedBody;
 use super::{App, PathDialect, body, respond};
 
@@ -82,25 +83,63 @@ async fn answer(
 ) -> Result<Response, Fault> {
     let sender = sender(parts)?;
     let limits = &app.config.limits;
-    if let Err(fault) = body::check_media_type(&parts.headers) {
-        body::discard(&parts.headers, body).await;
-        return Err(fault.into());
-    }
+    let media = match body::media(&parts.headers, dialect.takes_forms()) {
+        Ok(media) => media,
+        Err(fault) => {
+            body::discard(&parts.headers, body).await;
+            return Err(fault.into());
+        }
+    };
     let wishes = Wishes::read(&parts.headers, limits)?;
-    let json = app.json(&parts.headers, body).await?;
-    let mut decision = noting(dialect.decision(json, limits), ignored)?;
+    let headed = headed(app, dialect, parts)?;
+    let sent = app.sent(&parts.headers, body, media).await?;
+    let mut decision = noting(dialect.decision(sent.json, limits), ignored)?;
+    check_images(&sent.images, headed)?;
+    decision.images_form = sent.with_images;
+    for question in &mut decision.questions {
+        question.wants_hidden = headed.debug == Some(Debug::Hidden);
+    }
     decision.lane = decision.lane.or(wishes.lane);
     decision.timeout = decision.timeout.or(wishes.timeout);
     let diagnostics = decision.diagnostics;
+    let extras = Extras { diagnostics, debug: headed.debug, with_images: sent.with_images };
     let caller = caller(sender, wishes.salt)?;
     let decided = app.service.decide(caller, decision, sender.arrival).await?;
-    let text = dialect.decided(&decided, diagnostics)?;
+    let text = dialect.decided(&decided, extras)?;
     let total = Instant::now().into_std().duration_since(sender.arrival.at);
+    let own = dialect.headers(&decided, total);
     let body = ServedBody::new(text, decided.served, sender.connection.clone());
     let mut response = respond::json(StatusCode::OK, Body::new(body));
     headers::add_cost(response.headers_mut(), &decided.cost, total);
+    for (name, value) in own {
+        headers::insert(response.headers_mut(), name, &value);
+    }
     telemetry::decision_other(headers::other(&decided.cost, total));
     Ok(response)
+}
+
+/// Refuses what only an engine that sees images could answer.
+pub(super) fn check_images(images: &[Image], headed: Headed) -> Result<(), Fault> {
+    let message = match images.first() {
+        Some(first) => format!(
+            "the served model reads text only, and the request has {} image(s), the first {first}",
+            images.len()
+        ),
+        None if headed.image_route == Some(true) => {
+            "the served model reads text only, there is no route image".to_owned()
+        }
+        None => return Ok(()),
+    };
+    Err(DecideError::Unsupported(message).into())
+}
+
+/// What the headers of a request's dialect say.
+pub(super) fn headed(app: &App, dialect: Dialect, parts: &Parts) -> Result<Headed, Fault> {
+    let header = |name: &str| {
+        let value = parts.headers.get(name)?;
+        Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
+    Ok(dialect.headed(&header, app.config.debug_readout)?)
 }
 
 /// Who sent the request; the guard has put it there.

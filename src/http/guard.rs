@@ -98,7 +98,7 @@ fn check_head(request: &Request, is_let_in: bool) -> Result<(), RequestFault> {
 /// Refuses everything once nothing will be answered any more; only `/health` says more than that.
 fn check_life(app: &App, route: &str) -> Result<(), RequestFault> {
     match app.service.dead() {
-        Some(reason) if route != "/health" => Err(RequestFault::EngineDead { reason }),
+        Some(reason) if !route.ends_with("/health") => Err(RequestFault::EngineDead { reason }),
         Some(_) | None => Ok(()),
     }
 }

@@ -247,12 +247,17 @@ mod tests {
             prompt_tokens: 2,
             computed_tokens: 3,
             cached_tokens: 4,
+            prepare: millis(1),
             queue_wait: millis(5),
             state_wait: millis(6),
+            state_time: millis(6),
             engine_wait: millis(7),
             engine_time: Duration::from_micros(8_250),
+            steps_time: Duration::from_micros(8_250),
             behind_registration: true,
             state_tokenisations: 1,
+            rows: Vec::new(),
+            prefix_tokens: 0,
         };
         let mut headers = HeaderMap::new();
         add_cost(&mut headers, &cost, millis(40));

@@ -6,25 +6,38 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{RawQuery, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::service::EXIT_CODE_DEAD;
+use crate::service::{Caller, EXIT_CODE_DEAD};
 
 use super::guard::Sender;
-use super::{App, respond};
+use super::{App, PathDialect, respond};
 
 pub(super) async fn health(
     State(app): State<Arc<App>>,
+    PathDialect(path): PathDialect,
     RawQuery(query): RawQuery,
     Extension(sender): Extension<Sender>,
+    headers: HeaderMap,
 ) -> Response {
+    let dialect = match app.dialect(path.as_deref(), &headers) {
+        Ok(dialect) => dialect,
+        Err(fault) => return app.refuse(app.config.dialect, &fault),
+    };
     let health = app.service.health();
     let is_alive = health.dead.is_none();
     let is_ready = is_alive && health.ready;
     let reason = health.dead.as_ref().or(health.reason.as_ref()).filter(|_| !is_ready);
     let mut body = json!({"ok": is_alive, "ready": is_ready, "reason": reason});
+    if dialect.has_settings_in_health()
+        && is_alive
+        && let Some(teaching) = app.service.teaching()
+    {
+        let caller = sender.tenant.clone().map(|tenant| Caller { tenant, salt: None });
+        merge(&mut body, teaching.settings(caller.as_ref()));
+    }
     if !is_alive {
         body["engine"] = json!("dead");
         body["exit_code"] = json!(EXIT_CODE_DEAD);
@@ -35,6 +48,12 @@ pub(super) async fn health(
     let is_well = if asks_for_readiness(query.as_deref()) { is_ready } else { is_alive };
     let status = if is_well { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     respond::json(status, body.to_string())
+}
+
+fn merge(body: &mut Value, more: Value) {
+    if let (Value::Object(body), Value::Object(more)) = (body, more) {
+        body.extend(more);
+    }
 }
 
 fn asks_for_readiness(query: Option<&str>) -> bool {

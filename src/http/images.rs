@@ -5,10 +5,9 @@
 //! decodes it. So all checks need the header only, and no pixel is decoded or kept here.
 //!
 //! A request has images in three places, numbered from 1 in this order: the files of a multipart
-//! form ([`multipart`]), the list `images`, and data URLs inside strings of the state ([`found`]).
+//! form ([`multipart`]), the list `images`, and data URLs inside strings of the state
+//! ([`found_after`]).
 //! All of it is work of the processor on bodies of many megabytes: call it off the runtime's turn.
-
-#![cfg_attr(not(test), expect(dead_code, reason = "the routes of decisio are its first callers"))]
 
 mod fault;
 mod form;
@@ -23,8 +22,7 @@ use crate::error::Step;
 use crate::json::Json;
 
 pub(crate) use fault::{BadImage, ImageFault};
-#[expect(unused_imports, reason = "the routes of decisio are its first callers")]
-pub(crate) use form::{Form, multipart};
+pub(crate) use form::multipart;
 pub(crate) use header::Image;
 
 /// Most images of one request.
@@ -35,14 +33,6 @@ pub(crate) const IMAGE_BYTES_MAX: usize = 20 << 20;
 
 /// Most pixels of an image, as its header says.
 pub(crate) const IMAGE_PIXELS_MAX: u64 = 20_000_000;
-
-/// The images of a request without a form; see [`found_after`].
-///
-/// # Errors
-/// The first fault found.
-pub(crate) fn found(state: &mut Json, explicit: Option<&Json>) -> Result<Vec<Image>, ImageFault> {
-    found_after(Vec::new(), state, explicit)
-}
 
 /// `given`, then the images of the list `explicit`, then those inside strings of `state`, in reading
 /// order; each of the last is replaced by `[image N]`, N being its place in what is returned.

@@ -33,7 +33,7 @@ pub(super) fn parse(bytes: &[u8], limits: Limits) -> Parsed<Json> {
 }
 
 fn invalid(message: String) -> Problem {
-    Problem { path: Vec::new(), code: "json_invalid", message }
+    Problem::new(Vec::new(), "json_invalid", message)
 }
 
 /// Puts `step` before the path of a fault found below it.
@@ -89,11 +89,11 @@ impl Parser<'_> {
                 self.values_left = left;
                 Ok(())
             }
-            None => Err(Problem {
-                path: Vec::new(),
-                code: "json_size",
-                message: format!("more than {} JSON values", self.limits.values_max),
-            }),
+            None => Err(Problem::new(
+                Vec::new(),
+                "json_size",
+                format!("more than {} JSON values", self.limits.values_max),
+            )),
         }
     }
 
@@ -104,7 +104,7 @@ impl Parser<'_> {
         let limit = self.limits.depth_max;
         let message =
             format!("nested deeper than the limit of {limit} containers at byte {}", self.at);
-        Err(Problem { path: Vec::new(), code: "json_depth", message })
+        Err(Problem::new(Vec::new(), "json_depth", message))
     }
 
     fn word(&mut self, word: &str, value: Json) -> Parsed<Json> {
@@ -276,14 +276,14 @@ impl Parser<'_> {
         }
         match char::decode_utf16(units).next() {
             Some(Ok(character)) => Ok(character),
-            _ => Err(Problem {
-                path: Vec::new(),
-                code: "lone_surrogate",
-                message: format!(
+            _ => Err(Problem::new(
+                Vec::new(),
+                "lone_surrogate",
+                format!(
                     "the escape \\u{first:04x} at byte {start} is half of a surrogate pair and \
                      stands for no character"
                 ),
-            }),
+            )),
         }
     }
 
@@ -327,11 +327,8 @@ impl Keys {
 }
 
 fn duplicate(key: String) -> Problem {
-    Problem {
-        path: vec![Step::Key(key)],
-        code: "duplicate_key",
-        message: "this key appears twice in its object".to_owned(),
-    }
+    let message = "this key appears twice in its object".to_owned();
+    Problem::new(vec![Step::Key(key)], "duplicate_key", message)
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ impl Prompter {
     /// Tokens of a question of these options beyond its words.
     fn added(&self, kind: Kind, options: &[&str]) -> u32 {
         let instructions = Some(Json::String(ASKED.to_owned()));
-        let question = Question { id: String::new(), kind, instructions, samples: None };
+        let question = Question::new(String::new(), kind, instructions);
         let shown = first_order(self.layout(), &question.kind);
         let part = self.tokenizer.encode(&Rendering::new(self, &question).part(&shown));
         let own: u32 = [ASKED].iter().chain(options).map(|text| self.own_words(text)).sum();

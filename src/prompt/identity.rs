@@ -142,11 +142,9 @@ mod tests {
 
     #[test]
     fn a_nouls_key_has_both_sides_where_one_is_told() {
-        let noul = |when_true: Option<&str>| Question {
-            id: "q".to_owned(),
-            kind: Kind::Noul { when_true: when_true.map(string), when_false: None },
-            instructions: None,
-            samples: None,
+        let noul = |when_true: Option<&str>| {
+            let kind = Kind::Noul { when_true: when_true.map(string), when_false: None };
+            Question::new("q".to_owned(), kind, None)
         };
         let key = |when_true| task_key_in(None, &noul(when_true));
         let told = r#"{"criteria": ["x", ""], "instructions": "", "type": "noul"}"#;

@@ -195,7 +195,7 @@ pub enum ExampleKind {
 }
 
 /// One value for each kind of question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PerKind<T> {
     /// For a noul.
     pub noul: T,

@@ -34,7 +34,7 @@ fn letter_layouts() -> impl Iterator<Item = &'static Layout> {
 }
 
 fn question(kind: Kind, instructions: Option<Json>) -> Question {
-    Question { id: "the-id".to_owned(), kind, instructions, samples: None }
+    Question::new("the-id".to_owned(), kind, instructions)
 }
 
 fn noul(instructions: &str) -> Question {

@@ -124,7 +124,7 @@ pub fn example_question(example: &Example) -> Question {
         ExampleKind::Score(levels) => Kind::Score { levels: levels.iter().map(string).collect() },
     };
     let instructions = Some(string(&example.instructions));
-    Question { id: String::new(), kind, instructions, samples: None }
+    Question::new(String::new(), kind, instructions)
 }
 
 /// The question in words, trimmed; where it is absent or blank, the layout's default of its kind.

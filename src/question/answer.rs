@@ -13,6 +13,40 @@ pub struct Answer {
     pub value: Value,
     /// How the reading went.
     pub diagnostics: Diagnostics,
+    /// The distribution before corrections and temperature: `[options]` (a noul's no, then yes).
+    pub raw: Vec<f64>,
+    /// The hidden state before the output head, in the first order of the options, where it was
+    /// wanted.
+    pub hidden: Option<Vec<f32>>,
+    /// What registered examples say of it.
+    pub learned: Learned,
+}
+
+/// What tasks that were registered from labelled examples say of an answer.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Learned {
+    /// Of one whose question has an option for not knowing.
+    pub abstention: Option<Abstention>,
+    /// Of one whose task certifies answers.
+    pub certified: Option<Certified>,
+}
+
+/// How an option for not knowing fared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Abstention {
+    /// Its probability among all options, it included; 0 where none was offered.
+    pub unknown: f64,
+    /// Whether the question counts as unanswered.
+    pub abstained: bool,
+}
+
+/// Whether an answer is one of those that a certificate speaks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Certified {
+    /// It is.
+    pub is_certified: bool,
+    /// Why not, in words.
+    pub reason: Option<String>,
 }
 
 /// An answer by type. Probabilities are f64, unrounded, and sum to 1 within 1e-12.
@@ -78,16 +112,36 @@ pub struct Cost {
     pub computed_tokens: u64,
     /// Tokens found resident or already being read for others.
     pub cached_tokens: u64,
+    /// From the request's first byte to its first read, and between rounds of reads: parsing,
+    /// rendering and tokenising.
+    pub prepare: Duration,
     /// Times of the read that finished last (ARCHITECTURE D15).
     pub queue_wait: Duration,
     /// See [`actors::ReadTiming`].
     pub state_wait: Duration,
     /// See [`actors::ReadTiming`].
+    pub state_time: Duration,
+    /// See [`actors::ReadTiming`].
     pub engine_wait: Duration,
     /// See [`actors::ReadTiming`].
     pub engine_time: Duration,
+    /// All steps that read one of its questions, each once.
+    pub steps_time: Duration,
     /// Whether it waited behind a boundary registration.
     pub behind_registration: bool,
     /// How many times the state was tokenised for it: 0 where its tokens were cached, else 1.
     pub state_tokenisations: u32,
+    /// Tokens of each read's prompt, and how many of them were found resident or being read.
+    pub rows: Vec<RowTokens>,
+    /// Tokens of head and state, which all its reads share.
+    pub prefix_tokens: u32,
+}
+
+/// Tokens of one read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowTokens {
+    /// Of the whole prompt.
+    pub prompt: u64,
+    /// Of these, found.
+    pub cached: u64,
 }

@@ -56,7 +56,7 @@ fn finite_or_least(value: f32) -> f64 {
 }
 
 /// `exp(x - max)` over its sum; `None` where every x is minus infinity.
-fn normalised_exp(logits: Vec<f64>) -> Option<Vec<f64>> {
+pub(super) fn normalised_exp(logits: Vec<f64>) -> Option<Vec<f64>> {
     let top = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if !top.is_finite() {
         return None;

@@ -5,7 +5,12 @@ use proptest::prelude::*;
 use super::*;
 
 fn reading(logprobs: &[f32]) -> LabelReading {
-    LabelReading { logprobs: logprobs.to_vec(), log_mass: Some(0.0), greedy_is_label: true }
+    LabelReading {
+        logprobs: logprobs.to_vec(),
+        log_mass: Some(0.0),
+        greedy_is_label: true,
+        hidden: None,
+    }
 }
 
 fn choice(keys: &[&str]) -> ReadingKind {
@@ -17,7 +22,7 @@ fn numbered(options: usize) -> ReadingKind {
 }
 
 fn spec(kind: ReadingKind) -> ReadingSpec {
-    ReadingSpec { kind, labels_max: 52, orders: 1, temperature: 1.0 }
+    ReadingSpec { kind, labels_max: 52, orders: 1, temperature: 1.0, correction: None }
 }
 
 /// Reads a question to its end; `logprob` gives each displayed option's value from its index and
@@ -212,7 +217,7 @@ proptest! {
         temperature in 0.01_f64..8.0,
         seed in any::<u32>(),
     ) {
-        let spec = ReadingSpec { kind: numbered(options), labels_max, orders, temperature };
+        let spec = ReadingSpec { labels_max, orders, temperature, ..spec(numbered(options)) };
         let noise = |option: usize, position: usize| {
             let mixed = (option * 31 + position + seed as usize).wrapping_mul(2_654_435_761);
             -(((mixed >> 8) % 4096) as f32) / 200.0

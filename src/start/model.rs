@@ -1,5 +1,6 @@
 //! From a model's files to an engine and a prompter, by the kind of engine asked for.
 
+mod manners;
 mod weights;
 
 use std::collections::BTreeSet;
@@ -16,12 +17,14 @@ use super::serving::ModelFacts;
 use crate::config::{
     BoundaryRegistration, Config, ContextLimit, EngineKind, KvBytes, LayoutChoice,
 };
+use crate::decide::Prompters;
 use crate::engine::fake::{self, FakeEngine, FakeOptions};
 use crate::engine::{CpuEngine, ReferenceEngine, TensorEngine};
 use crate::models::{Progress, Store, ensure, verify};
 use crate::prompt::Prompter;
 use crate::prompt::fixed::FixedTokens;
 use crate::prompt::layout::{self, Profile};
+use crate::prompt::tokens::TextTokenizer;
 use crate::prompt::tokens::bytes::ByteTokenizer;
 
 /// Share of the free memory that keys and values may take where no size is given.
@@ -48,7 +51,7 @@ pub(super) enum Opened {
 /// A model, ready to be put behind the actors.
 pub(super) struct Loaded {
     pub(super) engine: AnyEngine,
-    pub(super) prompter: Prompter,
+    pub(super) prompters: Prompters,
     pub(super) facts: ModelFacts,
     pub(super) context_tokens: u32,
 }
@@ -150,7 +153,7 @@ pub(super) fn actor_config(config: &Config, kv_bytes: u64) -> actors::Config {
         actors.cache.pin_tenant_ratio = 1.0;
     }
     actors.registration.when = match scheduler.register_boundary {
-        BoundaryRegistration::After => actors::Register::After,
+        BoundaryRegistration::After | BoundaryRegistration::Before => actors::Register::After,
         BoundaryRegistration::Off => actors::Register::Off,
     };
     actors
@@ -173,20 +176,15 @@ fn fake(config: &Config) -> Result<Loaded, StartError> {
         token: Duration::from_micros(fake.token_us),
         faults: fake.faults.0.clone(),
     };
-    let profile = profile(config, layout::profile_for("fake", None))?;
-    let prompter =
-        Prompter::new(Arc::new(ByteTokenizer::new()), &ByteTokenizer::facts(), profile, "fake")?;
-    check_room(config, &prompter, context_tokens)?;
+    let bytes: Arc<dyn TextTokenizer> = Arc::new(ByteTokenizer::new());
+    let named = ("fake", None);
+    let prompters = manners::prompters(config, &bytes, &ByteTokenizer::facts(), named, "fake")?;
+    check_room(config, &prompters, context_tokens)?;
     let engine = FakeEngine::start(options).map_err(|e| StartError::System(e.to_string()))?;
-
-    let details = json!({
-        "engine": "fake",
-        "layout": prompter.layout_id(),
-        "layout_tokens": layout_tokens(&prompter),
-        "profile": profile.name,
-    });
+    let mut details = json!({ "engine": "fake" });
+    manners::details(&prompters, &mut details);
     let facts = facts(config, "no model: answers from a hash, for tests", "", details);
-    Ok(Loaded { engine: AnyEngine::Fake(engine), prompter, facts, context_tokens })
+    Ok(Loaded { engine: AnyEngine::Fake(engine), prompters, facts, context_tokens })
 }
 
 /// Tokens of the layout's own text: of the head, which is computed once, and of each read behind the
@@ -229,7 +227,20 @@ fn context(config: &Config, model_tokens: u32) -> Result<u32, StartError> {
 
 /// Refuses a context without room for a state and a question of one token each: nothing could ever be
 /// asked.
-fn check_room(config: &Config, prompter: &Prompter, context_tokens: u32) -> Result<(), StartError> {
+fn check_room(
+    config: &Config,
+    prompters: &Prompters,
+    context_tokens: u32,
+) -> Result<(), StartError> {
+    check_room_of(config, &prompters.profile, context_tokens)?;
+    check_room_of(config, &prompters.letters, context_tokens)
+}
+
+fn check_room_of(
+    config: &Config,
+    prompter: &Prompter,
+    context_tokens: u32,
+) -> Result<(), StartError> {
     let head = u32::try_from(prompter.head().tokens.len()).unwrap_or(u32::MAX);
     let fixed = prompter.fixed_tokens();
     let read = fixed.noul.read.min(fixed.choice.of(1)).min(fixed.score.of(2));
@@ -278,13 +289,13 @@ mod tests {
         let facts = ByteTokenizer::facts();
         let prompter =
             Prompter::new(Arc::new(ByteTokenizer::new()), &facts, profile, "fake").unwrap();
-        let told = check_room(&config, &prompter, 1).unwrap_err().to_string();
+        let told = check_room_of(&config, &prompter, 1).unwrap_err().to_string();
         assert!(told.contains("its context is 1 tokens, fewer than the "), "{told}");
         let least = told.split("the ").nth(2).and_then(|rest| rest.split(' ').next());
         let least: u32 = least.unwrap().parse().unwrap();
-        check_room(&config, &prompter, least).unwrap();
+        check_room_of(&config, &prompter, least).unwrap();
         config.model.context = ContextLimit::Tokens(least - 1);
-        let told = check_room(&config, &prompter, least - 1).unwrap_err().to_string();
+        let told = check_room_of(&config, &prompter, least - 1).unwrap_err().to_string();
         assert!(told.starts_with(&format!("--context: {} tokens are fewer", least - 1)), "{told}");
     }
 }

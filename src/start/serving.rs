@@ -1,8 +1,12 @@
 //! The service behind HTTP, over the real parts: decisions, prewarm, health, models and metrics.
 
+pub(super) mod decisio;
+mod monitors;
 mod prewarming;
+mod teaching;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::{EngineState, LoadView, PinHandle, ResidencyView};
@@ -15,10 +19,17 @@ use sha2::Sha256;
 
 use super::aliases::aliases;
 use super::details;
+use crate::config::BoundaryRegistration;
 use crate::decide::{Asker, Decider};
 use crate::error::DecideError;
 use crate::question::Decision;
-use crate::service::{Arrival, Caller, Decided, Health, ModelEntry, Prewarm, Prewarmed, Service};
+use crate::service::{
+    Arrival, Caller, Decided, Health, ModelEntry, Prewarm, Prewarmed, Service, Teaching,
+};
+use crate::tasks::apply::plan;
+use crate::tasks::desk::Desk;
+use decisio::Settings;
+use teaching::Teacher;
 
 /// What the served model is, for `/health` and `/v1/models`.
 #[derive(Debug, Clone)]
@@ -35,7 +46,10 @@ pub struct ModelFacts {
 
 /// The decision server.
 pub struct Serving {
-    decider: Decider,
+    decider: Arc<Decider>,
+    desk: Arc<Desk>,
+    teacher: Teacher,
+    settings: Settings,
     facts: ModelFacts,
     metrics: PrometheusHandle,
     /// Keys the tenants' salts; random at each start, since what it salts does not outlive the process.
@@ -54,14 +68,18 @@ impl fmt::Debug for Serving {
 
 impl Serving {
     /// Joins the parts.
-    pub fn new(
+    pub(super) fn new(
         decider: Decider,
-        facts: ModelFacts,
-        metrics: PrometheusHandle,
+        (desk, settings): (Desk, Settings),
+        (facts, metrics): (ModelFacts, PrometheusHandle),
         secret: [u8; 32],
         stall_after: Duration,
     ) -> Self {
-        Self { decider, facts, metrics, secret, stall_after, started: Instant::now() }
+        let (decider, desk) = (Arc::new(decider), Arc::new(desk));
+        let (own, shown) = (Arc::clone(&decider), Arc::clone(&desk));
+        let teacher = Teacher::new(own, shown, secret, settings.clone());
+        let started = Instant::now();
+        Self { decider, desk, teacher, settings, facts, metrics, secret, stall_after, started }
     }
 
     /// The decisions' maker.
@@ -69,19 +87,8 @@ impl Serving {
         &self.decider
     }
 
-    /// The salt of a caller's segments: the tenant's, with the caller's own hashed in. A caller can
-    /// narrow who shares with it, and never reach what belongs to another tenant.
-    fn salt(&self, caller: &Caller) -> [u8; 32] {
-        #[expect(clippy::expect_used, reason = "HMAC takes keys of every length")]
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret).expect("any key length");
-        mac.update(&(caller.tenant.0.len() as u64).to_le_bytes());
-        mac.update(caller.tenant.0.as_bytes());
-        mac.update(caller.salt.as_deref().unwrap_or_default().as_bytes());
-        mac.finalize().into_bytes().into()
-    }
-
     fn asker(&self, caller: &Caller, arrival: Arrival) -> Asker {
-        let salt = self.salt(caller);
+        let salt = salted(&self.secret, caller);
         let since = tokio::time::Instant::from_std(arrival.at);
         Asker { tenant: caller.tenant.clone(), salt, since }
     }
@@ -89,23 +96,44 @@ impl Serving {
     async fn decided(
         &self,
         caller: Caller,
-        decision: Decision,
+        mut decision: Decision,
         arrival: Arrival,
     ) -> Result<Decided, DecideError> {
-        let made = self.decider.decide(self.asker(&caller, arrival), decision).await?;
+        let manner = decision.manner;
+        let temperatures = self.decider.prompters().of(manner).profile().temperature;
+        let commits = self.settings.letters.noul_commit;
+        let plan = plan(&self.desk, &caller.tenant, (&mut decision, commits), &temperatures)?;
+        let mut made = self.decider.decide(self.asker(&caller, arrival), decision).await?;
+        plan.finish(&mut made.answers);
         let open = made.decision;
-        Ok(Decided {
-            answers: made.answers,
-            cost: made.cost,
-            model: self.served_name().to_owned(),
-            served: Box::new(move || open.responded()),
-        })
+        let served: Box<dyn FnOnce() + Send> = match self.settings.register {
+            BoundaryRegistration::Before => {
+                open.responded();
+                Box::new(|| ())
+            }
+            BoundaryRegistration::After | BoundaryRegistration::Off => {
+                Box::new(move || open.responded())
+            }
+        };
+        let model = self.served_name().to_owned();
+        Ok(Decided { answers: made.answers, cost: made.cost, tasks: plan.tasks, model, served })
     }
 
     fn engine_problem(&self) -> Problem {
         let snapshot = self.decider.actors().snapshot();
         Problem::of(&snapshot.load, snapshot.draining, self.stall_after)
     }
+}
+
+/// The salt of a caller's segments: the tenant's, with the caller's own hashed in. A caller can narrow
+/// who shares with it, and never reach what belongs to another tenant.
+fn salted(secret: &[u8; 32], caller: &Caller) -> [u8; 32] {
+    #[expect(clippy::expect_used, reason = "HMAC takes keys of every length")]
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("any key length");
+    mac.update(&(caller.tenant.0.len() as u64).to_le_bytes());
+    mac.update(caller.tenant.0.as_bytes());
+    mac.update(caller.salt.as_deref().unwrap_or_default().as_bytes());
+    mac.finalize().into_bytes().into()
 }
 
 /// Why the server should not be asked now.
@@ -206,7 +234,11 @@ impl Service for Serving {
         let snapshot = actors.show_gauges();
         let own = self.metrics.render();
         let aliases = aliases(&own, &snapshot, actors.caps(), self.served_name());
-        own + &aliases
+        own + &aliases + &monitors::monitors(&self.desk)
+    }
+
+    fn teaching(&self) -> Option<&dyn Teaching> {
+        Some(&self.teacher)
     }
 }
 

@@ -27,6 +27,8 @@ mod server;
 #[cfg(test)]
 mod strategies;
 #[cfg(test)]
+mod tasks;
+#[cfg(test)]
 #[path = "../golden/writers"]
 #[expect(dead_code, reason = "the golden tests write more")]
 mod writers {

@@ -72,10 +72,11 @@ fn probabilities_of_labels_are_those_that_vllm_gives() {
         labels_max: 26,
         orders: 1,
         temperature: 1.0,
+        correction: None,
     });
     // The log-probabilities behind the recorded answers (README.md).
     let logprobs = vec![-0.1, -3.0, -5.0];
-    let read = LabelReading { logprobs, log_mass: None, greedy_is_label: true };
+    let read = LabelReading { logprobs, log_mass: None, greedy_is_label: true, hidden: None };
     reading.absorb(vec![read]).expect("finite");
     let docket::question::answer::Value::Score { mean, probabilities, .. } = reading.finish().0
     else {

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use docket::error::DecideError;
 use docket::http::{AuthConfig, HttpConfig, router};
 use docket::json::Json;
-use docket::question::answer::{Answer, Cost, Diagnostics, Value};
+use docket::question::answer::{Answer, Cost, Diagnostics, Learned, Value};
 use docket::question::{Decision, Kind};
 use docket::service::{
     Arrival, Caller, Decided, Health, ModelEntry, Prefixes, Prewarm, Prewarmed, Service, States,
@@ -92,12 +92,17 @@ pub(crate) fn cost() -> Cost {
         prompt_tokens: 20,
         computed_tokens: 15,
         cached_tokens: 5,
+        prepare: Duration::from_micros(5),
         queue_wait: Duration::from_micros(10),
         state_wait: Duration::from_micros(20),
+        state_time: Duration::from_micros(20),
         engine_wait: Duration::from_micros(30),
         engine_time: Duration::from_micros(40),
+        steps_time: Duration::from_micros(40),
         behind_registration: false,
         state_tokenisations: 1,
+        rows: Vec::new(),
+        prefix_tokens: 0,
     }
 }
 
@@ -168,11 +173,15 @@ impl Service for Stub {
                 value: even(&question.kind),
                 id: question.id,
                 diagnostics: diagnostics.clone(),
+                raw: Vec::new(),
+                hidden: None,
+                learned: Learned::default(),
             });
             let (served, changed) = (Arc::clone(&self.served), Arc::clone(&self.changed));
             Ok(Decided {
                 answers: answers.collect(),
                 cost: cost(),
+                tasks: Vec::new(),
                 model: "stub".to_owned(),
                 served: Box::new(move || {
                     served.fetch_add(1, Ordering::SeqCst);

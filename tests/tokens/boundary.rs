@@ -37,7 +37,7 @@ const EDGES: [&str; 16] = [
 fn asked(text: &str) -> Question {
     let kind = Kind::Noul { when_true: None, when_false: None };
     let instructions = Some(Json::String(text.to_owned()));
-    Question { id: String::new(), kind, instructions, samples: None }
+    Question::new(String::new(), kind, instructions)
 }
 
 /// All layouts, and those that are composed, for a model without chat template, which every vocabulary can serve.

@@ -74,7 +74,7 @@ fn a_model_that_nothing_can_be_read_from_is_422_unsupported_capability() {
 
 #[test]
 fn the_reason_is_too_long_where_nothing_else_is_wrong() {
-    let problem = |code| Problem { path: vec!["x".into()], code, message: "x".to_owned() };
+    let problem = |code| Problem::new(vec!["x".into()], code, "x".to_owned());
     let reason = |codes: &[&'static str]| {
         let problems = codes.iter().map(|code| problem(code)).collect();
         systemone(&DecideError::Invalid(problems).into(), FullStatus::default()).reason
@@ -150,7 +150,7 @@ fn statuses_are_those_of_the_contract() {
 #[test]
 fn a_loc_does_not_grow_with_the_request() {
     let path = vec![Step::Key("k".repeat(10_000)), 3.into()];
-    let problem = Problem { path, code: "missing", message: "x".to_owned() };
+    let problem = Problem::new(path, "missing", "x".to_owned());
     let (_, body, _) = shape(DecideError::Invalid(vec![problem]));
     assert!(body.to_string().len() < 300);
     assert_eq!(body["detail"][0]["loc"][2], 3);

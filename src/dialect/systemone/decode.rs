@@ -6,7 +6,7 @@
 use crate::dialect::{Decoded, ECHO_CHARS_MAX, RequestLimits, Undecoded};
 use crate::error::Problem;
 use crate::json::Json;
-use crate::question::{Decision, Question};
+use crate::question::{Decision, Manner, Question};
 use crate::service::{Prewarm, States};
 
 use super::fields::{Extensions, Findings};
@@ -45,7 +45,11 @@ pub(in crate::dialect) fn decision(
                 samples: extensions.samples,
                 lane: extensions.lane,
                 timeout: extensions.timeout,
+                timeout_default: None,
                 diagnostics: extensions.diagnostics.unwrap_or_default(),
+                manner: Manner::Profile,
+                applies_tasks: true,
+                images_form: false,
             };
             Ok(Decoded { request, ignored: findings.ignored })
         }
@@ -79,7 +83,8 @@ pub(in crate::dialect) fn prewarm(
     match check_one_or_many(state, states, limits, &mut findings) {
         Some(states) if findings.faults.is_empty() => {
             let Extensions { lane, timeout, ttl, wait, .. } = extensions;
-            let request = Prewarm { states, lane, timeout, ttl, wait: wait.unwrap_or(true) };
+            let (wait, manner) = (wait.unwrap_or(true), Manner::Profile);
+            let request = Prewarm { states, lane, timeout, ttl, wait, manner };
             Ok(Decoded { request, ignored: findings.ignored })
         }
         _ => Err(findings.into()),
@@ -95,7 +100,7 @@ fn members(body: Json) -> Result<Members, Undecoded> {
         body.type_name(),
         body.excerpt(ECHO_CHARS_MAX)
     );
-    let fault = Problem { path: Vec::new(), code: "wrong_type", message };
+    let fault = Problem::new(Vec::new(), "wrong_type", message);
     Err(Undecoded { faults: vec![fault], ignored: Vec::new() })
 }
 

@@ -5,31 +5,30 @@
 
 use actors::Tier;
 use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
+use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::{Map, Value as Wire, json};
 
+use crate::dialect::Extras;
 use crate::dialect::problem::{self, Fault, FullStatus};
+use crate::dialect::shapes::{self, Shape, shape};
 use crate::error::DecideError;
-use crate::question::answer::{Answer, Cost, Diagnostics, Value};
+use crate::question::answer::{Answer, Cost, Diagnostics, Learned};
 use crate::service::{Decided, Prefixes, Prewarmed, Warmed};
 
 /// See [`crate::dialect::Dialect::decided`].
 pub(in crate::dialect) fn decided(
     decided: &Decided,
-    diagnostics: bool,
+    extras: Extras,
 ) -> Result<String, DecideError> {
-    if let Some(answer) = decided.answers.iter().find(|answer| !is_finite(answer)) {
-        let detail = format!("the answer to {:?} is not finite: {:?}", answer.id, answer.value);
-        return Err(DecideError::Internal { detail });
-    }
+    let diagnostics = extras.diagnostics;
+    shapes::check_finite(&decided.answers)?;
     let response = Response {
         model: &decided.model,
         answers: Answers { answers: &decided.answers, diagnostics },
         usage: Usage { input_tokens: decided.cost.input_tokens, output_tokens: 0 },
         x_diagnostics: diagnostics.then(|| cost(&decided.cost)),
     };
-    serde_json::to_string(&response)
-        .map_err(|error| DecideError::Internal { detail: format!("encoding: {error}") })
+    shapes::text(&response)
 }
 
 /// See [`crate::dialect::Dialect::prewarmed`].
@@ -104,21 +103,6 @@ fn fields<const COUNT: usize>(fields: [(&str, Wire); COUNT]) -> Map<String, Wire
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn is_finite(answer: &Answer) -> bool {
-    let all = |numbers: &[f64]| numbers.iter().all(|number| number.is_finite());
-    let value = match &answer.value {
-        Value::Noul { yes } => yes.is_finite(),
-        Value::Choice { probabilities, confidence, .. } => {
-            all(probabilities) && confidence.is_finite()
-        }
-        Value::Score { mean, probabilities, confidence, .. } => {
-            all(probabilities) && all(&[*mean, *confidence])
-        }
-    };
-    let Diagnostics { label_mass, entropy, order_consistency, .. } = answer.diagnostics;
-    value && all(&[label_mass.unwrap_or_default(), entropy, order_consistency])
-}
-
 #[derive(Serialize)]
 struct Response<'a> {
     model: &'a str,
@@ -144,7 +128,14 @@ impl Serialize for Answers<'_> {
         let mut map = serializer.serialize_map(Some(self.answers.len()))?;
         for answer in self.answers {
             let x_diagnostics = self.diagnostics.then(|| reading(&answer.diagnostics));
-            let body = AnswerBody { value: shape(&answer.value), x_diagnostics };
+            let Learned { abstention, certified } = &answer.learned;
+            let body = AnswerBody {
+                value: shape(&answer.value),
+                x_unknown_probability: abstention.map(|abstention| abstention.unknown),
+                x_abstained: abstention.map(|abstention| abstention.abstained),
+                x_certified: certified.as_ref().map(|certified| certified.is_certified),
+                x_diagnostics,
+            };
             map.serialize_entry(&answer.id, &body)?;
         }
         map.end()
@@ -156,61 +147,13 @@ struct AnswerBody<'a> {
     #[serde(flatten)]
     value: Shape<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    x_unknown_probability: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    x_abstained: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    x_certified: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     x_diagnostics: Option<Wire>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-enum Shape<'a> {
-    Noul {
-        noul: f64,
-    },
-    Choice {
-        choice: &'a str,
-        confidence: f64,
-        probabilities: ByKey<'a>,
-    },
-    Score {
-        score: f64,
-        confidence: f64,
-        legend: ByLevel<'a, String>,
-        probabilities: ByLevel<'a, f64>,
-    },
-}
-
-fn shape(value: &Value) -> Shape<'_> {
-    match value {
-        Value::Noul { yes } => Shape::Noul { noul: *yes },
-        Value::Choice { chosen, keys, probabilities, confidence } => Shape::Choice {
-            choice: &keys[*chosen],
-            confidence: *confidence,
-            probabilities: ByKey(keys, probabilities),
-        },
-        Value::Score { mean, legend, probabilities, confidence } => Shape::Score {
-            score: *mean,
-            confidence: *confidence,
-            legend: ByLevel(legend),
-            probabilities: ByLevel(probabilities),
-        },
-    }
-}
-
-/// Probabilities by option.
-struct ByKey<'a>(&'a [String], &'a [f64]);
-
-impl Serialize for ByKey<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().zip(self.1))
-    }
-}
-
-/// Values by level: the official clients read `"0"`, `"1"`, ... as keys.
-struct ByLevel<'a, T>(&'a [T]);
-
-impl<T: Serialize> Serialize for ByLevel<'_, T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().enumerate().map(|(level, v)| (level.to_string(), v)))
-    }
 }
 
 /// How one question was read. What takes the whole vocabulary is absent where only the labels' rows

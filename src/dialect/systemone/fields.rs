@@ -14,28 +14,33 @@ const IGNORED_MAX: usize = 16;
 
 /// What a decoding has found out beside the request itself.
 #[derive(Debug)]
-pub(super) struct Findings {
-    pub(super) faults: Vec<Problem>,
-    pub(super) ignored: Vec<String>,
+pub(in crate::dialect) struct Findings {
+    pub(in crate::dialect) faults: Vec<Problem>,
+    pub(in crate::dialect) ignored: Vec<String>,
     /// Where the decoding is: the path of the object whose fields are read.
-    pub(super) at: Vec<Step>,
+    pub(in crate::dialect) at: Vec<Step>,
 }
 
 impl Findings {
-    pub(super) fn new() -> Self {
+    pub(in crate::dialect) fn new() -> Self {
         Self { faults: Vec::new(), ignored: Vec::new(), at: Vec::new() }
     }
 
     /// Reports a fault of the field `path` below the current object.
-    pub(super) fn fault(&mut self, path: Vec<Step>, code: &'static str, message: String) {
+    pub(in crate::dialect) fn fault(
+        &mut self,
+        path: Vec<Step>,
+        code: &'static str,
+        message: String,
+    ) {
         if self.faults.len() < FAULTS_MAX {
             let path = self.at.iter().cloned().chain(path).collect();
-            self.faults.push(Problem { path, code, message });
+            self.faults.push(Problem::new(path, code, message));
         }
     }
 
     /// Reports that `field` has a type it may not have.
-    pub(super) fn wrong_type(&mut self, field: &str, expected: &str, found: &Json) {
+    pub(in crate::dialect) fn wrong_type(&mut self, field: &str, expected: &str, found: &Json) {
         let message = format!(
             "{field} must be {expected}, not {}: {}",
             found.type_name(),
@@ -45,7 +50,7 @@ impl Findings {
     }
 
     /// Notes a field that nobody reads.
-    pub(super) fn ignore(&mut self, field: &str) {
+    pub(in crate::dialect) fn ignore(&mut self, field: &str) {
         if self.ignored.len() >= IGNORED_MAX {
             return;
         }
@@ -58,7 +63,11 @@ impl Findings {
     }
 
     /// Runs `read` with the current object at `step` below this one.
-    pub(super) fn inside<T>(&mut self, step: Step, read: impl FnOnce(&mut Self) -> T) -> T {
+    pub(in crate::dialect) fn inside<T>(
+        &mut self,
+        step: Step,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
         self.at.push(step);
         let value = read(self);
         self.at.pop();
@@ -74,20 +83,20 @@ impl From<Findings> for Undecoded {
 
 /// Fields that docket adds to requests, each also under its name with `x_` in front.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Extensions {
-    pub(super) samples: Option<Samples>,
-    pub(super) lane: Option<Lane>,
-    pub(super) timeout: Option<Duration>,
-    pub(super) diagnostics: Option<bool>,
-    pub(super) ttl: Option<Duration>,
-    pub(super) wait: Option<bool>,
+pub(in crate::dialect) struct Extensions {
+    pub(in crate::dialect) samples: Option<Samples>,
+    pub(in crate::dialect) lane: Option<Lane>,
+    pub(in crate::dialect) timeout: Option<Duration>,
+    pub(in crate::dialect) diagnostics: Option<bool>,
+    pub(in crate::dialect) ttl: Option<Duration>,
+    pub(in crate::dialect) wait: Option<bool>,
     /// Names seen, without `x_`: both spellings of one in a request contradict each other.
     seen: Vec<&'static str>,
 }
 
 impl Extensions {
     /// Reads `field` where it is one of `names`; `false` where it is not.
-    pub(super) fn read(
+    pub(in crate::dialect) fn read(
         &mut self,
         names: &[&'static str],
         (field, value): (&str, &Json),
@@ -191,7 +200,7 @@ fn boolean(field: &str, value: &Json, findings: &mut Findings) -> Option<bool> {
 
 /// The integer that a number's spelling stands for (`2`, `2.0`, `2e3`); the largest where it is
 /// larger, `None` where it is negative or has a fraction.
-pub(super) fn whole(spelling: &str) -> Option<u64> {
+pub(in crate::dialect) fn whole(spelling: &str) -> Option<u64> {
     let value: f64 = spelling.parse().ok()?;
     if value < 0.0 || value.fract() != 0.0 && value.is_finite() {
         return None;

@@ -56,7 +56,7 @@ fn fields(
         }
     }
     let kind = read_kind(kind, criteria, findings)?;
-    Some(Question { id, kind, instructions, samples: extensions.samples })
+    Some(Question { samples: extensions.samples, ..Question::new(id, kind, instructions) })
 }
 
 fn read_kind(kind: Option<Json>, criteria: Option<Json>, findings: &mut Findings) -> Option<Kind> {

@@ -8,10 +8,10 @@ use actors::Lane;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::dialect::{Decoded, Dialect, FAULTS_MAX, RequestLimits, Undecoded};
+use crate::dialect::{Decoded, Dialect, Extras, FAULTS_MAX, RequestLimits, Undecoded};
 use crate::error::{DecideError, Problem, Step};
 use crate::json::{Json, Limits};
-use crate::question::answer::{Answer, Cost, Diagnostics, Value};
+use crate::question::answer::{Answer, Cost, Diagnostics, Learned, Value};
 use crate::question::{Decision, Kind, Samples};
 use crate::service::Decided;
 
@@ -232,19 +232,32 @@ fn cost() -> Cost {
         prompt_tokens: 30,
         computed_tokens: 20,
         cached_tokens: 10,
+        prepare: Duration::from_millis(1),
         queue_wait: Duration::from_millis(1),
         state_wait: Duration::from_millis(2),
+        state_time: Duration::from_millis(2),
         engine_wait: Duration::from_millis(3),
         engine_time: Duration::from_millis(4),
+        steps_time: Duration::from_millis(4),
         behind_registration: true,
         state_tokenisations: 1,
+        rows: Vec::new(),
+        prefix_tokens: 0,
     }
 }
 
 fn decided(value: Value) -> Decided {
     let diagnostics = Diagnostics { label_mass: Some(0.75), ..Diagnostics::default() };
     Decided {
-        answers: vec![Answer { id: "q \"1\"".to_owned(), value, diagnostics }],
+        answers: vec![Answer {
+            id: "q \"1\"".to_owned(),
+            value,
+            diagnostics,
+            raw: Vec::new(),
+            hidden: None,
+            learned: Learned::default(),
+        }],
+        tasks: Vec::new(),
         cost: cost(),
         model: "m".to_owned(),
         served: Box::new(|| {}),
@@ -252,7 +265,9 @@ fn decided(value: Value) -> Decided {
 }
 
 fn encode(value: Value, diagnostics: bool) -> serde_json::Value {
-    let text = Dialect::Systemone.decided(&decided(value), diagnostics).unwrap();
+    let text = Dialect::Systemone
+        .decided(&decided(value), Extras { diagnostics, ..Extras::default() })
+        .unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
@@ -309,7 +324,9 @@ fn diagnostics_come_only_when_asked_for() {
 #[test]
 fn case_42_a_number_that_is_not_finite_is_an_error_and_never_nan_on_the_wire() {
     for yes in [f64::NAN, f64::INFINITY] {
-        let error = Dialect::Systemone.decided(&decided(Value::Noul { yes }), false).unwrap_err();
+        let error = Dialect::Systemone
+            .decided(&decided(Value::Noul { yes }), Extras::default())
+            .unwrap_err();
         assert!(matches!(error, DecideError::Internal { .. }));
     }
 }

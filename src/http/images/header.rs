@@ -61,6 +61,13 @@ pub(crate) struct Image {
     pub(crate) bytes: usize,
 }
 
+impl fmt::Display for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { format, width, height, bytes } = self;
+        write!(f, "a {format} of {width} x {height} pixels, {bytes} bytes")
+    }
+}
+
 impl Image {
     /// Describes `file` and checks it against the limits of one image.
     ///

@@ -9,6 +9,10 @@ use super::header::Format;
 use super::samples::{gif, jpeg, png, svg, url, webp};
 use super::*;
 
+fn found(state: &mut Json, explicit: Option<&Json>) -> Result<Vec<Image>, ImageFault> {
+    found_after(Vec::new(), state, explicit)
+}
+
 fn json(text: &str) -> Json {
     Json::parse(text.as_bytes(), Limits::default()).unwrap()
 }

@@ -8,15 +8,16 @@ use std::sync::Arc;
 use actors::Engine as _;
 use serde_json::{Value, json};
 
-use super::{AnyEngine, Loaded, Opened, StartError, check_room, context, facts, profile};
+use super::{AnyEngine, Loaded, Opened, StartError, check_room, context, facts, manners};
 use crate::config::{Config, ContextLimit, DeviceChoice, EngineKind, PrecisionChoice, Readout};
+use crate::decide::Prompters;
 use crate::engine::kernels::{Level, Precision};
 use crate::engine::{CpuEngine, EngineOptions, LoadError, Packed, PackedFolder, ReferenceEngine};
 use crate::files::{self, Architecture, ModelFiles, Nature, PromptFiles, Witness};
 use crate::models::catalogue;
-use crate::prompt::layout;
+use crate::prompt::PromptError;
+use crate::prompt::tokens::TextTokenizer;
 use crate::prompt::tokens::model::ModelTokenizer;
-use crate::prompt::{PromptError, Prompter};
 
 /// Opens a model on the engine that is asked for or, by itself, on the one that has its architecture.
 pub(super) fn open(config: &Config, path: &Path) -> Result<Opened, StartError> {
@@ -77,9 +78,9 @@ fn cpu(config: &Config, path: &Path) -> Result<Loaded, StartError> {
     let ModelFiles { config: decoder, tokenizer, prompt, tensors, fingerprint, .. } =
         files::open(path)?;
     let parts = PromptFiles { tokenizer, prompt, fingerprint, rows: Some(decoder.vocab) };
-    let prompter = prompter(config, path, &parts, Some(decoder.architecture))?;
+    let prompters = prompters(config, path, &parts, Some(decoder.architecture))?;
     let context_tokens = context(config, u32::try_from(decoder.context).unwrap_or(u32::MAX))?;
-    check_room(config, &prompter, context_tokens)?;
+    check_room(config, &prompters, context_tokens)?;
     let packed = packed(config, path, witness)?;
     let options = EngineOptions { packed, ..options(config, Some(context_tokens)) };
     let (layers, precision, threads) = (decoder.layers, options.precision, options.threads);
@@ -103,7 +104,7 @@ fn cpu(config: &Config, path: &Path) -> Result<Loaded, StartError> {
             "kv_bytes_per_token": memory.kv_bytes_per_token,
         },
     });
-    Ok(loaded(config, AnyEngine::Cpu(engine), prompter, &parts, (context_tokens, details)))
+    Ok(loaded(config, AnyEngine::Cpu(engine), prompters, &parts, (context_tokens, details)))
 }
 
 /// Tells the log of every tenth of the tensors.
@@ -134,7 +135,7 @@ fn no_device_for(config: &Config, architecture: &str) -> StartError {
 fn foreign(config: &Config, path: &Path, architecture: &str) -> Result<Loaded, StartError> {
     let why = format!("the cpu engine has no architecture {architecture}");
     warn_of_reference(config, &why);
-    let (prompter, parts) = unread(config, path)?;
+    let (prompters, parts) = unread(config, path)?;
     let options = options(config, wanted_context(config));
     let (engine, precision) = if path.is_dir() {
         (ReferenceEngine::open_folder(path, &options), "f32")
@@ -147,7 +148,7 @@ fn foreign(config: &Config, path: &Path, architecture: &str) -> Result<Loaded, S
         "architecture": architecture,
         "reason": why,
     });
-    referred(config, engine, prompter, &parts, details)
+    referred(config, engine, prompters, &parts, details)
 }
 
 /// Tells the log, once a start, what whoever compares speeds should know.
@@ -163,46 +164,46 @@ fn reference(config: &Config, path: &Path) -> Result<Loaded, StartError> {
     let why = "--engine reference";
     warn_of_reference(config, why);
     let options = options(config, wanted_context(config));
-    let (engine, prompter, parts) = if path.is_dir() {
-        let (prompter, parts) = unread(config, path)?;
-        (ReferenceEngine::open_folder(path, &options), prompter, parts)
+    let (engine, prompters, parts) = if path.is_dir() {
+        let (prompters, parts) = unread(config, path)?;
+        (ReferenceEngine::open_folder(path, &options), prompters, parts)
     } else {
         let ModelFiles { config: decoder, tokenizer, prompt, tensors, fingerprint, .. } =
             files::open(path)?;
         let context_tokens = context(config, u32::try_from(decoder.context).unwrap_or(u32::MAX))?;
         let parts = PromptFiles { tokenizer, prompt, fingerprint, rows: Some(decoder.vocab) };
-        let prompter = prompter(config, path, &parts, Some(decoder.architecture))?;
-        check_room(config, &prompter, context_tokens)?;
-        (ReferenceEngine::load(&decoder, Arc::from(tensors), &options), prompter, parts)
+        let prompters = prompters(config, path, &parts, Some(decoder.architecture))?;
+        check_room(config, &prompters, context_tokens)?;
+        (ReferenceEngine::load(&decoder, Arc::from(tensors), &options), prompters, parts)
     };
     let engine = engine.map_err(|error| failed(&error))?;
     let details = json!({ "precision": "f32", "reason": why });
-    referred(config, engine, prompter, &parts, details)
+    referred(config, engine, prompters, &parts, details)
 }
 
 /// What the reference engine needs beside a model that it opens by itself, and whatever can be found
 /// wrong with the settings before it does.
-fn unread(config: &Config, path: &Path) -> Result<(Prompter, PromptFiles), StartError> {
+fn unread(config: &Config, path: &Path) -> Result<(Prompters, PromptFiles), StartError> {
     let context_tokens = ReferenceEngine::context_tokens(path).map_err(|error| failed(&error))?;
     let context_tokens = context(config, context_tokens)?;
     let parts = files::open_prompt(path)?;
-    let prompter = prompter(config, path, &parts, None)?;
-    check_room(config, &prompter, context_tokens)?;
-    Ok((prompter, parts))
+    let prompters = prompters(config, path, &parts, None)?;
+    check_room(config, &prompters, context_tokens)?;
+    Ok((prompters, parts))
 }
 
 /// Joins the parts of a model on the reference engine, and says what that means.
 fn referred(
     config: &Config,
     engine: ReferenceEngine,
-    prompter: Prompter,
+    prompters: Prompters,
     parts: &PromptFiles,
     mut details: Value,
 ) -> Result<Loaded, StartError> {
     details["engine"] = "reference".into();
     details["shared"] = "nothing: each read computes its whole prompt".into();
     let context_tokens = context(config, engine.caps().context_tokens)?;
-    Ok(loaded(config, AnyEngine::Reference(engine), prompter, parts, (context_tokens, details)))
+    Ok(loaded(config, AnyEngine::Reference(engine), prompters, parts, (context_tokens, details)))
 }
 
 fn failed(error: &LoadError) -> StartError {
@@ -261,35 +262,33 @@ fn precision(config: &Config) -> Precision {
     }
 }
 
-fn prompter(
+fn prompters(
     config: &Config,
     path: &Path,
     parts: &PromptFiles,
     architecture: Option<Architecture>,
-) -> Result<Prompter, StartError> {
-    let name = config.model.model.served_name();
-    let profile = profile(config, layout::profile_for(&name, architecture))?;
+) -> Result<Prompters, StartError> {
     let tokenizer = ModelTokenizer::new(path, &parts.tokenizer)?;
     if let Some(rows) = parts.rows {
         tokenizer.check_rows(path, rows)?;
     }
-    Ok(Prompter::new(Arc::new(tokenizer), &parts.prompt, profile, &parts.fingerprint)?)
+    let tokenizer: Arc<dyn TextTokenizer> = Arc::new(tokenizer);
+    let name = config.model.model.served_name();
+    let named = (name.as_str(), architecture);
+    manners::prompters(config, &tokenizer, &parts.prompt, named, &parts.fingerprint)
 }
 
 /// Joins the parts, and says what operators should know of the model.
 fn loaded(
     config: &Config,
     engine: AnyEngine,
-    prompter: Prompter,
+    prompters: Prompters,
     parts: &PromptFiles,
     (context_tokens, mut details): (u32, Value),
 ) -> Loaded {
     details["context_tokens"] = context_tokens.into();
     details["fingerprint"] = parts.fingerprint.as_str().into();
-    details["layout"] = prompter.layout_id().into();
-    details["layout_tokens"] = super::layout_tokens(&prompter);
-    details["profile"] = prompter.profile().name.into();
-    details["labels"] = prompter.label_codes().len().into();
+    manners::details(&prompters, &mut details);
     let name = config.model.model.served_name();
     let known = catalogue::by_name(&name);
     if let Some(note) = known.map(|model| model.note).filter(|note| !note.is_empty()) {
@@ -297,7 +296,7 @@ fn loaded(
     }
     let (title, release_date) = title(&name);
     let facts = facts(config, &title, release_date, details);
-    Loaded { engine, prompter, facts, context_tokens }
+    Loaded { engine, prompters, facts, context_tokens }
 }
 
 /// The model's title and release date in the catalogue, else its name and nothing.

@@ -13,12 +13,14 @@ use crate::decide::Asker;
 use crate::dialect::FAULTS_MAX;
 use crate::error::{DecideError, Problem, Step};
 use crate::json::Json;
+use crate::question::Manner;
 use crate::question::answer::Cost;
 use crate::service::{Arrival, Caller, Prefixes, Prewarm, Prewarmed, Service as _, States, Warmed};
 
 /// What all states of a request have in common.
 struct Wish {
     asker: Asker,
+    manner: Manner,
     lane: Lane,
     deadline: Instant,
     deadline_is_asked: bool,
@@ -41,6 +43,7 @@ impl Serving {
             deadline_is_asked: request.timeout.is_some(),
             ttl: request.ttl,
             wait: request.wait,
+            manner: request.manner,
             asker,
         };
         let (prefixes, cost) = match request.states {
@@ -86,7 +89,7 @@ impl Serving {
 
     async fn warm(&self, wish: &Wish, state: Json) -> Result<(Warmed, Cost, Prefix), DecideError> {
         let (since, deadline) = (wish.asker.since, wish.deadline);
-        let prefix = self.decider.prefix(state, wish.asker.salt);
+        let prefix = self.decider.prefix(wish.manner, state, wish.asker.salt);
         let prefix = self.decider.in_time(since, deadline, prefix).await?;
         let began = Instant::now();
         let warm = self.decider.actors().prewarm(PrewarmSpec {
@@ -144,12 +147,17 @@ fn nothing(lane: Lane) -> Cost {
         prompt_tokens: 0,
         computed_tokens: 0,
         cached_tokens: 0,
+        prepare: Duration::ZERO,
         queue_wait: Duration::ZERO,
         state_wait: Duration::ZERO,
+        state_time: Duration::ZERO,
         engine_wait: Duration::ZERO,
         engine_time: Duration::ZERO,
+        steps_time: Duration::ZERO,
         behind_registration: false,
         state_tokenisations: 0,
+        rows: Vec::new(),
+        prefix_tokens: 0,
     }
 }
 
@@ -169,7 +177,7 @@ fn add(sum: &mut Cost, own: &Cost) {
 fn of_state(index: usize, error: DecideError) -> DecideError {
     let of_reason = |reason: &RejectReason| {
         let path = vec!["state".into()];
-        Problem { path, code: reason.as_str(), message: reason.to_string() }
+        Problem::new(path, reason.as_str(), reason.to_string())
     };
     let problems = match error {
         DecideError::Invalid(problems) => problems,
@@ -222,7 +230,7 @@ mod tests {
         let DecideError::Invalid(problems) = of_state(3, too_long()) else { panic!("no fault") };
         assert_eq!(problems[0].path, [Step::from("states"), Step::from(3)]);
         let path = vec!["state".into()];
-        let found = Problem { path, code: "too_long", message: "x".to_owned() };
+        let found = Problem::new(path, "too_long", "x".to_owned());
         let DecideError::Invalid(problems) = of_state(1, DecideError::Invalid(vec![found])) else {
             panic!("no fault")
         };

@@ -130,7 +130,7 @@ pub fn candidates(p_abs: &[f64]) -> Vec<f64> {
 /// answer. It is applied if thresholds fitted to all examples but one make at least one example
 /// more right than none does, with no more wrong abstentions.
 ///
-/// Source: decisio's abstention tasks, docs/API.md "Abstention".
+/// Source: decisio's abstention tasks, docs/DECISIO.md "Abstention".
 ///
 /// # Errors
 /// [`Malformed`] where the lists differ in length or a probability is not one.

@@ -80,7 +80,7 @@ impl fmt::Display for Reason {
 /// * `gold`: `[examples]`, the right options.
 /// * `folds`: of the same examples; [`FOLDS`] of them. Not looked at below [`EXAMPLES_MIN`].
 ///
-/// Source: decisio's task prior, docs/API.md "Tasks".
+/// Source: decisio's task prior, docs/DECISIO.md "Tasks".
 ///
 /// # Errors
 /// [`Malformed`] where the lists do not fit together.

@@ -128,7 +128,7 @@ impl fmt::Display for Reason {
 /// Of the penalties whose gain over no head is clear by the rule of a calibration ([`super::keep`]),
 /// the one of least held-out log loss is chosen; no head is applied where there is none.
 ///
-/// Source: decisio's intent head, docs/API.md "Tasks"; there, any gain keeps a head, and of heads on
+/// Source: decisio's intent head, docs/DECISIO.md "Tasks"; there, any gain keeps a head, and of heads on
 /// pure noise a third are kept.
 ///
 /// # Errors

@@ -161,7 +161,7 @@ fn question(seed: usize, asked: usize) -> Question {
         Kind::Choice { .. } | Kind::Score { .. } => format!("Where did it happen to {thing}?"),
     };
     let instructions = Some(Json::String(instructions));
-    Question { id: String::new(), kind, instructions, samples: None }
+    Question::new(String::new(), kind, instructions)
 }
 
 fn rows<S: Segment>(path: &[PathPart<S>], reads: &[ReadSpec]) -> Vec<Row<S>> {

@@ -184,7 +184,7 @@ fn state(draw: Draw<'_>, aside: &str, slots: &Slots, random: &mut Random) -> Jso
 fn question(theme: &Theme, kind: Kind, slots: &Slots, random: &mut Random) -> Question {
     let ask = random.pick(&theme.asks).clone();
     let instructions = Some(filled(&ask, slots, random));
-    Question { id: "q".to_owned(), kind, instructions, samples: None }
+    Question::new("q".to_owned(), kind, instructions)
 }
 
 fn filled(text: &str, slots: &Slots, random: &mut Random) -> Json {

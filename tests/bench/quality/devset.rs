@@ -83,7 +83,7 @@ pub(crate) fn case(line: &str) -> Option<Case> {
         _ => return None,
     };
     let instructions = Some(Json::String(line.instructions));
-    let question = Question { id: "q".to_owned(), kind, instructions, samples: None };
+    let question = Question::new("q".to_owned(), kind, instructions);
     Some(Case { id: format!("dev-{}", line.id), state: Json::String(line.state), question, gold })
 }
 

@@ -201,6 +201,7 @@ fn spec(prompter: &Prompter, kind: &Kind) -> ReadingSpec {
         labels_max: prompter.labels_max(kind),
         orders: u32::MAX,
         temperature: 1.0,
+        correction: None,
     }
 }
 
@@ -221,6 +222,7 @@ fn label_reading(row: RowOutcome) -> LabelReading {
         logprobs: row.logprobs,
         log_mass: row.log_mass,
         greedy_is_label: row.greedy_is_label,
+        hidden: None,
     }
 }
 

@@ -122,11 +122,7 @@ fn several_states_are_answered_in_order_and_together() {
 fn a_state_that_failed_says_why_beside_those_that_did_not() {
     let retry_after = Duration::from_millis(1_500);
     let full = RejectReason::QueueFull { reads_waiting: 7, reads_max: 4, retry_after };
-    let problem = Problem {
-        path: vec!["states".into(), 2.into()],
-        code: "too_long",
-        message: "x".to_owned(),
-    };
+    let problem = Problem::new(vec!["states".into(), 2.into()], "too_long", "x".to_owned());
     let prefixes = vec![
         Ok(warmed(Tier::Exact, true, false)),
         Err(ReadError::Rejected(full).into()),

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::super::{AnyEngine, Loaded, StartError, check_room, context};
-use super::{failed, loaded, options, prompter, tenths};
+use super::{failed, loaded, options, prompters, tenths};
 use crate::config::Config;
 use crate::engine::{EngineOptions, TensorDevice, TensorEngine};
 use crate::files::{self, ModelFiles, PromptFiles};
@@ -16,9 +16,9 @@ pub(super) fn open(config: &Config, path: &Path, number: u32) -> Result<Loaded, 
     let ModelFiles { config: decoder, tokenizer, prompt, tensors, fingerprint, .. } =
         files::open(path)?;
     let parts = PromptFiles { tokenizer, prompt, fingerprint, rows: Some(decoder.vocab) };
-    let prompter = prompter(config, path, &parts, Some(decoder.architecture))?;
+    let prompters = prompters(config, path, &parts, Some(decoder.architecture))?;
     let context_tokens = context(config, u32::try_from(decoder.context).unwrap_or(u32::MAX))?;
-    check_room(config, &prompter, context_tokens)?;
+    check_room(config, &prompters, context_tokens)?;
     let device = TensorDevice::cuda(number as usize).map_err(|error| failed(&error))?;
     let facts = device.facts();
     let options = EngineOptions { threads: 1, ..options(config, Some(context_tokens)) };
@@ -49,5 +49,5 @@ pub(super) fn open(config: &Config, path: &Path, number: u32) -> Result<Loaded, 
             "kv_bytes_per_token": memory.kv_bytes_per_token,
         },
     });
-    Ok(loaded(config, AnyEngine::Cuda(engine), prompter, &parts, (context_tokens, details)))
+    Ok(loaded(config, AnyEngine::Cuda(engine), prompters, &parts, (context_tokens, details)))
 }

@@ -1,0 +1,59 @@
+//! `POST /v1/answer`: decisio's letters route below System One.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::Response;
+use tokio::time::Instant;
+
+use crate::dialect::problem::Fault;
+use crate::dialect::{Dialect, Headed, letters};
+use crate::error::DecideError;
+
+use super::decide::{Ignored, caller, check_images, in_dialect, sender};
+use super::headers::{self, Wishes};
+use super::served::ServedBody;
+use super::{App, body, respond};
+
+/// Failures are told in decisio's shape: the route is its own.
+pub(super) async fn answer(State(app): State<Arc<App>>, request: Request) -> Response {
+    in_dialect(&app, Some(Dialect::Decisio.name()), request, answered).await
+}
+
+async fn answered(
+    app: &App,
+    dialect: Dialect,
+    parts: &Parts,
+    body: Body,
+    _: &mut Ignored,
+) -> Result<Response, Fault> {
+    let sender = sender(parts)?;
+    let limits = &app.config.limits;
+    if let Err(fault) = body::media(&parts.headers, false) {
+        body::discard(&parts.headers, body).await;
+        return Err(fault.into());
+    }
+    let wishes = Wishes::read(&parts.headers, limits)?;
+    let sent = app.sent(&parts.headers, body, body::Media::Json).await?;
+    let wanted = letters::decode(sent.json, limits)
+        .map_err(|undecoded| DecideError::Invalid(undecoded.faults))?;
+    check_images(&sent.images, Headed::default())?;
+    let mut decision = wanted.decision.clone();
+    decision.lane = wishes.lane;
+    decision.timeout = wishes.timeout;
+    let caller = caller(sender, wishes.salt)?;
+    let decided = app.service.decide(caller, decision, sender.arrival).await?;
+    let total = Instant::now().into_std().duration_since(sender.arrival.at);
+    let text = letters::encode(&wanted, &decided, total)?;
+    let own = dialect.headers(&decided, total);
+    let body = ServedBody::new(text, decided.served, sender.connection.clone());
+    let mut response = respond::json(StatusCode::OK, Body::new(body));
+    headers::add_cost(response.headers_mut(), &decided.cost, total);
+    for (name, value) in own {
+        headers::insert(response.headers_mut(), name, &value);
+    }
+    Ok(response)
+}

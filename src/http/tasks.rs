@@ -1,0 +1,213 @@
+//! `/v1/tasks` and `/v1/abstention/tasks`: learning from labelled examples.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{MatchedPath, Path, RawQuery, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use crate::dialect::Dialect;
+use crate::dialect::problem::{Fault, RequestFault};
+use crate::error::{DecideError, Problem};
+use crate::json::Json;
+use crate::question::Decision;
+use crate::service::{Caller, Order, Registered, TaskKind, Teaching};
+use crate::tasks::order;
+
+use super::decide::{Ignored, caller, in_dialect, sender};
+use super::{App, PathDialect, body, images, respond};
+
+/// Most records of one import.
+const IMPORTS_MAX: usize = 256;
+
+/// `POST`: a task is registered.
+pub(super) async fn register(
+    State(app): State<Arc<App>>,
+    PathDialect(path): PathDialect,
+    request: Request,
+) -> Response {
+    let kind = kind_of(&request);
+    let answer = async |app: &App, dialect, parts: &Parts, body, _: &mut Ignored| {
+        let (teaching, caller) = teaching(app, parts)?;
+        let json = json(app, parts, body).await?;
+        let order = body::off_the_runtime(|| read(app, dialect, kind, &json))?;
+        let in_background = prefers_async(&parts.headers);
+        match teaching.register(caller, order, in_background).await? {
+            Registered::Record(record) => Ok(respond::json(StatusCode::OK, record.to_string())),
+            Registered::Accepted(shown) => {
+                let mut response = respond::json(StatusCode::ACCEPTED, shown.to_string());
+                let id = shown["id"].as_str().unwrap_or_default();
+                let headers = response.headers_mut();
+                super::headers::insert(
+                    headers,
+                    "location",
+                    &format!("/v1/tasks/{}/status", id.replace(' ', "%20")),
+                );
+                super::headers::insert(headers, "preference-applied", "respond-async");
+                Ok(response)
+            }
+        }
+    };
+    in_dialect(&app, path.as_deref(), request, answer).await
+}
+
+/// `GET`: the caller's tasks.
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    PathDialect(path): PathDialect,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Response {
+    let kind = kind_of(&request);
+    let full =
+        query.unwrap_or_default().split('&').any(|pair| pair == "full=1" || pair == "full=true");
+    let answer = async |app: &App, _, parts: &Parts, body, _: &mut Ignored| {
+        body::discard(&parts.headers, body).await;
+        let (teaching, caller) = teaching(app, parts)?;
+        let listed = teaching.tasks(&caller, kind, full);
+        Ok(respond::json(StatusCode::OK, listed.to_string()))
+    };
+    in_dialect(&app, path.as_deref(), request, answer).await
+}
+
+/// `DELETE`: a task is removed.
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    PathDialect(path): PathDialect,
+    Path(place): Path<Vec<(String, String)>>,
+    request: Request,
+) -> Response {
+    let (kind, id) = (kind_of(&request), id_of(place));
+    let answer = async |app: &App, _, parts: &Parts, body, _: &mut Ignored| {
+        body::discard(&parts.headers, body).await;
+        let (teaching, caller) = teaching(app, parts)?;
+        if teaching.unregister(&caller, kind, &id)? {
+            return Ok(respond::json(StatusCode::OK, json!({"removed": id}).to_string()));
+        }
+        Err(RequestFault::NoTask { id: respond::excerpt(&id) }.into())
+    };
+    in_dialect(&app, path.as_deref(), request, answer).await
+}
+
+/// `GET /v1/tasks/{id}/status`: how far a registration is.
+pub(super) async fn status(
+    State(app): State<Arc<App>>,
+    PathDialect(path): PathDialect,
+    Path(place): Path<Vec<(String, String)>>,
+    request: Request,
+) -> Response {
+    let id = id_of(place);
+    let answer = async |app: &App, _, parts: &Parts, body, _: &mut Ignored| {
+        body::discard(&parts.headers, body).await;
+        let (teaching, caller) = teaching(app, parts)?;
+        let shown = teaching.registration(&caller, &id);
+        let missing = || RequestFault::NoTask { id: respond::excerpt(&id) };
+        Ok(respond::json(StatusCode::OK, shown.ok_or_else(missing)?.to_string()))
+    };
+    in_dialect(&app, path.as_deref(), request, answer).await
+}
+
+/// `POST .../import`: tasks that were fitted before are taken in.
+pub(super) async fn import(
+    State(app): State<Arc<App>>,
+    PathDialect(path): PathDialect,
+    request: Request,
+) -> Response {
+    let kind = kind_of(&request);
+    let answer = async |app: &App, _, parts: &Parts, body, _: &mut Ignored| {
+        let (teaching, caller) = teaching(app, parts)?;
+        let json = json(app, parts, body).await?;
+        let records = records(&json)?;
+        let loaded = body::off_the_runtime(|| teaching.import(&caller, kind, records))?;
+        Ok(respond::json(StatusCode::OK, json!({"loaded": loaded}).to_string()))
+    };
+    in_dialect(&app, path.as_deref(), request, answer).await
+}
+
+fn kind_of(request: &Request) -> TaskKind {
+    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    if route.is_some_and(|route| route.contains("/abstention/")) {
+        TaskKind::Abstention
+    } else {
+        TaskKind::Correction
+    }
+}
+
+fn id_of(place: Vec<(String, String)>) -> String {
+    let id = place.into_iter().find(|(name, _)| name == "id");
+    id.map(|(_, id)| id).unwrap_or_default()
+}
+
+fn teaching<'a>(app: &'a App, parts: &Parts) -> Result<(&'a dyn Teaching, Caller), Fault> {
+    let caller = caller(sender(parts)?, None)?;
+    let message = || DecideError::Unsupported("the served model learns no tasks".to_owned());
+    Ok((app.service.teaching().ok_or_else(message)?, caller))
+}
+
+async fn json(app: &App, parts: &Parts, body: Body) -> Result<Json, Fault> {
+    if let Err(fault) = body::media(&parts.headers, false) {
+        body::discard(&parts.headers, body).await;
+        return Err(fault.into());
+    }
+    app.json(&parts.headers, body).await
+}
+
+/// Reads an order; the requests of its examples by the rules of the dialect.
+fn read(app: &App, dialect: Dialect, kind: TaskKind, json: &Json) -> Result<Order, Fault> {
+    let decode = |request: Json| decoded(app, dialect, request);
+    let order = match kind {
+        TaskKind::Correction => Order::Correction(order::task(json, &decode)?),
+        TaskKind::Abstention => Order::Abstention(order::abstention(json, &decode)?),
+    };
+    Ok(order)
+}
+
+fn decoded(app: &App, dialect: Dialect, mut request: Json) -> Result<Decision, DecideError> {
+    let mut images_form = false;
+    if let Json::Object(members) = &mut request {
+        let explicit =
+            members.iter().find(|(name, _)| name == "images").map(|(_, list)| list.clone());
+        images_form = explicit.is_some();
+        let state = members.iter_mut().find(|(name, _)| name == "state");
+        let found =
+            state.map(|(_, state)| images::found_after(Vec::new(), state, explicit.as_ref()));
+        let found = found.unwrap_or_else(|| Ok(Vec::new())).map_err(|fault| {
+            let problem = Problem::new(fault.path().to_vec(), "image_invalid", fault.to_string());
+            DecideError::Invalid(vec![problem])
+        })?;
+        if !found.is_empty() {
+            let message = "the served model reads text only, and an example has images";
+            return Err(DecideError::Unsupported(message.to_owned()));
+        }
+    }
+    let decoded = dialect.decision(request, &app.config.limits);
+    let decision = decoded.map_err(|undecoded| DecideError::Invalid(undecoded.faults))?.request;
+    Ok(Decision { images_form, ..decision })
+}
+
+fn records(json: &Json) -> Result<Vec<Value>, Fault> {
+    let fault = |message: &str| {
+        let problem = Problem::new(vec!["tasks".into()], "tasks_invalid", message.to_owned());
+        Fault::Decide(DecideError::Invalid(vec![problem]))
+    };
+    let Some(Json::Array(items)) = json.get("tasks") else {
+        return Err(fault("tasks must be a list of records, as GET /v1/tasks?full=1 gives them"));
+    };
+    if items.len() > IMPORTS_MAX {
+        let message = format!("tasks has {} records, at most {IMPORTS_MAX} are taken", items.len());
+        return Err(fault(&message));
+    }
+    let record = |item: &Json| serde_json::from_str(&item.compact());
+    items.iter().map(record).collect::<Result<_, _>>().map_err(|error| fault(&error.to_string()))
+}
+
+/// Whether the caller would rather ask again than wait.
+fn prefers_async(headers: &HeaderMap) -> bool {
+    let named = |value: &str| {
+        value.split([',', ';']).any(|name| name.trim().eq_ignore_ascii_case("respond-async"))
+    };
+    headers.get_all("prefer").iter().any(|value| value.to_str().is_ok_and(named))
+}

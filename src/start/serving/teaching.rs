@@ -1,0 +1,332 @@
+//! Learning from labelled examples over the real parts: examples are read by the same decider that
+//! answers requests.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use actors::{ReadError, RejectReason, TenantId};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use tokio::task::AbortHandle;
+
+use crate::decide::{Asker, Decider};
+use crate::error::{DecideError, Problem};
+use crate::prompt::layout::PerKind;
+use crate::question::answer::Answer;
+use crate::question::{Decision, Kind, Manner};
+use crate::service::{Caller, Order, Registered, TaskKind, Teaching};
+use crate::tasks::REGISTRATIONS_MAX;
+use crate::tasks::desk::{Desk, Refused};
+use crate::tasks::record::{AbstentionTask, Task};
+use crate::tasks::register::{self, Progress, Reader};
+
+use super::decisio::Settings;
+use super::salted;
+
+/// When to come back where too much is registered at one time.
+const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Registers tasks, and shows them.
+pub(super) struct Teacher {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    decider: Arc<Decider>,
+    desk: Arc<Desk>,
+    secret: [u8; 32],
+    settings: Settings,
+    jobs: Mutex<Vec<Arc<Job>>>,
+}
+
+/// A registration under way, or one whose end can be asked for.
+struct Job {
+    tenant: TenantId,
+    kind: TaskKind,
+    id: String,
+    examples: usize,
+    progress: Progress,
+    work: Mutex<Option<AbortHandle>>,
+    ended: Mutex<Option<Result<Value, DecideError>>>,
+}
+
+impl Job {
+    fn ended(&self) -> MutexGuard<'_, Option<Result<Value, DecideError>>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) -> MutexGuard<'_, Option<AbortHandle>> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stops it, if it runs; says whether it did.
+    fn stop(&self) -> bool {
+        let is_running = self.ended().is_none();
+        if let Some(work) = self.work().take().filter(|_| is_running) {
+            work.abort();
+        }
+        is_running
+    }
+
+    fn shown(&self) -> Value {
+        let (done, of) = (self.progress.done(), self.examples);
+        let base = |state: &str| json!({"id": self.id, "state": state, "done": done, "of": of});
+        match &*self.ended() {
+            None => base("running"),
+            Some(Ok(record)) => {
+                let mut shown = base("done");
+                shown["record"] = record.clone();
+                shown
+            }
+            Some(Err(error)) => {
+                let mut shown = base("failed");
+                shown["error"] = json!(error.to_string());
+                shown
+            }
+        }
+    }
+}
+
+impl Teacher {
+    pub(super) fn new(
+        decider: Arc<Decider>,
+        desk: Arc<Desk>,
+        secret: [u8; 32],
+        settings: Settings,
+    ) -> Self {
+        let jobs = Mutex::default();
+        Self { inner: Arc::new(Inner { decider, desk, secret, settings, jobs }) }
+    }
+}
+
+impl Inner {
+    fn jobs(&self) -> MutexGuard<'_, Vec<Arc<Job>>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a registration; the oldest that has ended makes room, and without one there is none.
+    fn begin(&self, tenant: &TenantId, order: &Order) -> Result<Arc<Job>, DecideError> {
+        let (kind, id, examples) = match order {
+            Order::Correction(order) => {
+                let more = order.certify.as_ref().map_or(0, |certify| certify.examples.len());
+                (TaskKind::Correction, order.id.clone(), order.examples.len() + more)
+            }
+            Order::Abstention(order) => {
+                (TaskKind::Abstention, order.id.clone(), order.examples.len())
+            }
+        };
+        let mut jobs = self.jobs();
+        let is_own = |job: &Arc<Job>| job.tenant == *tenant;
+        let own = jobs.iter().filter(|job| is_own(job)).count();
+        if own >= REGISTRATIONS_MAX {
+            let over = jobs.iter().position(|job| is_own(job) && job.ended().is_some());
+            let Some(over) = over else {
+                let reason = RejectReason::TenantFull {
+                    reads_waiting: own,
+                    reads_max: REGISTRATIONS_MAX,
+                    retry_after: RETRY_AFTER,
+                };
+                return Err(ReadError::Rejected(reason).into());
+            };
+            jobs.remove(over);
+        }
+        let job = Arc::new(Job {
+            tenant: tenant.clone(),
+            kind,
+            id,
+            examples,
+            progress: Progress::default(),
+            work: Mutex::default(),
+            ended: Mutex::default(),
+        });
+        jobs.push(Arc::clone(&job));
+        Ok(job)
+    }
+
+    async fn run(&self, order: Order, job: &Job) -> Result<Value, DecideError> {
+        let (desk, tenant) = (&*self.desk, job.tenant.clone());
+        match order {
+            Order::Correction(order) => {
+                register::task((desk, self), tenant, order, &job.progress).await
+            }
+            Order::Abstention(order) => {
+                register::abstaining((desk, self), tenant, order, &job.progress).await
+            }
+        }
+    }
+}
+
+impl Reader for Inner {
+    fn read(
+        &self,
+        tenant: TenantId,
+        mut decision: Decision,
+    ) -> BoxFuture<'_, Result<Vec<Answer>, DecideError>> {
+        async move {
+            let manner = decision.manner;
+            for question in decision.questions.iter_mut().filter(|_| decision.applies_tasks) {
+                let task = self.desk.tasks_of(&tenant, manner, question).pop();
+                question.correction = task.and_then(|task| task.correction.clone());
+            }
+            let salt = salted(&self.secret, &Caller { tenant: tenant.clone(), salt: None });
+            let asker = Asker { tenant, salt, since: tokio::time::Instant::now() };
+            Ok(self.decider.decide(asker, decision).await?.answers)
+        }
+        .boxed()
+    }
+
+    fn temperatures(&self, manner: Manner) -> PerKind<f64> {
+        self.decider.prompters().of(manner).profile().temperature
+    }
+
+    fn labels_max(&self, manner: Manner, kind: &Kind) -> usize {
+        self.decider.prompters().of(manner).labels_max(kind)
+    }
+}
+
+impl Teaching for Teacher {
+    fn register(
+        &self,
+        caller: Caller,
+        order: Order,
+        in_background: bool,
+    ) -> BoxFuture<'_, Result<Registered, DecideError>> {
+        async move {
+            let job = self.inner.begin(&caller.tenant, &order)?;
+            let (inner, own) = (Arc::clone(&self.inner), Arc::clone(&job));
+            // It goes on where its caller leaves, who can ask how far it is, or remove it.
+            let work = tokio::spawn(async move {
+                let guard = Ending(Arc::clone(&own));
+                let ended = inner.run(order, &own).await;
+                *own.ended() = Some(ended);
+                drop(guard);
+            });
+            *job.work() = Some(work.abort_handle());
+            if !in_background {
+                // It may have been removed meanwhile; its guard has said so.
+                let _ = work.await;
+                let ended = job.ended().clone().unwrap_or(Err(ReadError::Cancelled.into()));
+                return ended.map(Registered::Record);
+            }
+            Ok(Registered::Accepted(job.shown()))
+        }
+        .boxed()
+    }
+
+    fn tasks(&self, caller: &Caller, kind: TaskKind, full: bool) -> Value {
+        let desk = &self.inner.desk;
+        match kind {
+            TaskKind::Correction => json!({
+                "enabled": desk.config().tasks,
+                "head_engine": self.inner.settings.reads_hidden,
+                "fingerprint": desk.rendering(Manner::Letters).fingerprint,
+                "fingerprints": {
+                    "profile": desk.rendering(Manner::Profile).fingerprint,
+                    "letters": desk.rendering(Manner::Letters).fingerprint,
+                },
+                "tasks": desk.tasks(&caller.tenant).iter().map(|task| task.shown(full))
+                    .collect::<Vec<_>>(),
+            }),
+            TaskKind::Abstention => json!({
+                "enabled": desk.config().abstention,
+                "tasks": desk.abstentions(&caller.tenant).iter().map(|task| task.record.clone())
+                    .collect::<Vec<_>>(),
+            }),
+        }
+    }
+
+    fn registration(&self, caller: &Caller, id: &str) -> Option<Value> {
+        let jobs = self.inner.jobs();
+        let own = |job: &&Arc<Job>| job.tenant == caller.tenant && job.id == id;
+        if let Some(job) = jobs.iter().rfind(own) {
+            return Some(job.shown());
+        }
+        // One that was registered before the start, or imported.
+        let desk = &self.inner.desk;
+        let task = desk.tasks(&caller.tenant).into_iter().find(|task| task.id == id);
+        let record = task.map(|task| task.shown(false)).or_else(|| {
+            let own = desk.abstentions(&caller.tenant).into_iter().find(|task| task.id == id);
+            own.map(|task| task.record.clone())
+        })?;
+        Some(json!({"id": id, "state": "done", "record": record}))
+    }
+
+    fn unregister(&self, caller: &Caller, kind: TaskKind, id: &str) -> Result<bool, DecideError> {
+        let desk = &self.inner.desk;
+        let own = |job: &Arc<Job>| job.tenant == caller.tenant && job.id == id && job.kind == kind;
+        let running: Vec<_> = self.inner.jobs().iter().filter(|job| own(job)).cloned().collect();
+        let was_running = running.iter().filter(|job| job.stop()).count() > 0;
+        let was_there = match kind {
+            TaskKind::Correction => desk.remove(&caller.tenant, id),
+            TaskKind::Abstention => desk.remove_abstention(&caller.tenant, id),
+        };
+        Ok(was_there.map_err(register::refused)? || was_running)
+    }
+
+    fn import(
+        &self,
+        caller: &Caller,
+        kind: TaskKind,
+        records: Vec<Value>,
+    ) -> Result<Vec<String>, DecideError> {
+        let desk = &self.inner.desk;
+        let known = Manner::ALL.map(|manner| desk.rendering(manner).fingerprint.clone());
+        let check = |index: usize, fingerprint: &str| {
+            if known.iter().any(|known| known == fingerprint) {
+                return Ok(());
+            }
+            Err(refused(index, "it was fitted under another model or layout: register it again"))
+        };
+        match kind {
+            TaskKind::Correction => {
+                let mut tasks = Vec::with_capacity(records.len());
+                for (index, record) in records.iter().enumerate() {
+                    let task = Task::read(record).map_err(|why| refused(index, &why))?;
+                    check(index, &task.fingerprint)?;
+                    tasks.push(task);
+                }
+                let ids = tasks.iter().map(|task| task.id.clone()).collect();
+                desk.keep(&caller.tenant, tasks).map(|()| ids).map_err(unkept)
+            }
+            TaskKind::Abstention => {
+                let mut tasks = Vec::with_capacity(records.len());
+                for (index, record) in records.iter().enumerate() {
+                    let task = AbstentionTask::read(record).map_err(|why| refused(index, &why))?;
+                    check(index, &task.fingerprint)?;
+                    tasks.push(task);
+                }
+                let ids = tasks.iter().map(|task| task.id.clone()).collect();
+                desk.keep_abstention(&caller.tenant, tasks).map(|()| ids).map_err(unkept)
+            }
+        }
+    }
+
+    fn settings(&self, caller: Option<&Caller>) -> Value {
+        let Inner { desk, decider, settings, .. } = &*self.inner;
+        settings.shown(desk, &decider.actors().snapshot(), caller)
+    }
+}
+
+/// Says so where a registration is dropped before its end.
+struct Ending(Arc<Job>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.ended().get_or_insert_with(|| Err(ReadError::Cancelled.into()));
+    }
+}
+
+/// An import that does not fit.
+fn unkept(refused: Refused) -> DecideError {
+    match refused {
+        Refused::Full(message) => {
+            DecideError::Invalid(vec![Problem::new(vec!["tasks".into()], "tasks_full", message)])
+        }
+        Refused::Disk(detail) => DecideError::Internal { detail },
+    }
+}
+
+fn refused(index: usize, why: &str) -> DecideError {
+    let path = vec!["tasks".into(), index.into()];
+    DecideError::Invalid(vec![Problem::new(path, "task_refused", why.to_owned())])
+}

@@ -1,0 +1,1 @@
+"""The acceptance lines of decisio's abilities that need the running binary."""
