@@ -1,6 +1,7 @@
 //! Tasks over made-up readings: what is kept, found, applied and refused.
 
 mod abstaining;
+mod keeping;
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -10,13 +11,13 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::{Value as Wire, json};
 
+use super::EXAMPLES_MAX;
 use super::apply::plan;
-use super::desk::{Desk, DeskConfig, Refused};
+use super::desk::{Desk, DeskConfig};
 use super::identity::Rendering;
 use super::order::{self, TaskOrder};
 use super::record::Task;
 use super::register::{self, Progress, Reader};
-use super::{EXAMPLES_MAX, TASKS_MAX};
 use crate::dialect::{Dialect, RequestLimits};
 use crate::error::DecideError;
 use crate::json::{Json, Limits};
@@ -112,7 +113,7 @@ fn answer(question: &Question, p: &[f64]) -> Answer {
     let value = match &question.kind {
         Kind::Noul { .. } => Value::Noul { yes: p[1] },
         Kind::Choice { options } => Value::Choice {
-            chosen: 0,
+            chosen: crate::readout::confidence::first_top(p),
             keys: options.iter().map(|option| option.key.clone()).collect(),
             probabilities: p.to_vec(),
             confidence: 0.0,
@@ -176,71 +177,6 @@ async fn a_record_says_what_is_served_and_reads_back() {
     let listed: Vec<f64> = serde_json::from_value(shown["calibration"]["bias"].clone()).unwrap();
     assert_eq!(*bias, listed);
     assert_eq!(task.shown(true), shown);
-}
-
-#[test]
-fn records_that_contradict_themselves_are_refused() {
-    let sound = json!({
-        "format": "rlcd-task/1", "id": "t", "type": "noul", "task_key": "k", "fingerprint": "f",
-        "options": ["yes", "no"], "applied_to": "each order",
-        "calibration": {"applied": true, "bias": [0.5, -0.5]}, "head": null, "certificate": null,
-        "examples": {"counts": [1, 1], "confidences": [0.9]},
-    });
-    let task = Task::read(&sound).unwrap();
-    let correction = task.correction.unwrap();
-    assert_eq!(correction.form, Form::Bias(vec![-0.5, 0.5]), "no first, as it is read");
-    let array = |shape: Wire, b64: &str| json!({"dtype": "float32", "shape": shape, "b64": b64});
-    let head = |t: f64, a: Wire| json!({"applied": true, "T": t, "A": a, "c": array(json!([2]), "AAAAAAAAAAA=")});
-    for (field, value) in [
-        ("format", json!("decisio-task/2")),
-        ("options", json!("yes")),
-        ("id", json!(3)),
-        ("calibration", json!({"applied": true, "bias": [0.5]})),
-        ("calibration", json!({"applied": true, "bias": [0.5, null]})),
-        ("head", head(0.0, array(json!([1, 2]), "AAAAAAAAAAA="))),
-        ("head", head(1.0, array(json!([2, 2]), "AAAAAAAAAAA="))),
-        ("head", head(1.0, array(json!([1, 2]), "not base64"))),
-        ("head", head(1.0, array(json!([1, 2]), "AADAfwAAwH8="))),
-        ("head", head(1.0, json!({"shape": [1, 2]}))),
-    ] {
-        let mut record = sound.clone();
-        record[field] = value;
-        assert!(Task::read(&record).is_err(), "{record}");
-    }
-}
-
-#[tokio::test]
-async fn tasks_are_kept_on_disk_and_damaged_files_are_left_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let config = DeskConfig { folder: Some(folder.path().join("tasks")), ..config() };
-    let desk = Desk::open(config.clone()).unwrap();
-    registered(&desk, "one").await;
-    std::fs::write(folder.path().join("tasks/task-bad.json"), "{").unwrap();
-    std::fs::write(folder.path().join("tasks/task-odd.json"), "{\"kind\":\"task\"}").unwrap();
-    let again = Desk::open(config.clone()).unwrap();
-    assert_eq!(again.tasks(&tenant("one")).len(), 1);
-    assert_eq!(again.tasks(&tenant("two")).len(), 0);
-    assert_eq!(again.remove(&tenant("two"), "t"), Ok(false));
-    assert_eq!(again.remove(&tenant("one"), "t"), Ok(true));
-    assert_eq!(Desk::open(config).unwrap().tasks(&tenant("one")).len(), 0);
-}
-
-#[tokio::test]
-async fn one_tenant_has_so_many_tasks_and_no_more() {
-    let desk = desk();
-    let record = registered(&desk, "one").await;
-    let named = |id: usize| {
-        let mut record = record.clone();
-        record["id"] = json!(format!("t{id}"));
-        Task::read(&record).unwrap()
-    };
-    for id in 1..TASKS_MAX {
-        desk.keep(&tenant("one"), vec![named(id)]).unwrap();
-    }
-    let refused = desk.keep(&tenant("one"), vec![named(TASKS_MAX)]).unwrap_err();
-    assert!(matches!(refused, Refused::Full(_)), "{refused:?}");
-    desk.keep(&tenant("one"), vec![named(1)]).expect("in the place of one of the same id");
-    desk.keep(&tenant("two"), vec![named(1)]).expect("another tenant's room");
 }
 
 #[tokio::test(start_paused = true)]
@@ -342,4 +278,30 @@ fn a_noul_commits_where_that_is_asked_for_and_only_by_letters() {
     assert_eq!(committed(Manner::Letters, true), Value::Noul { yes: 0.8 });
     assert_eq!(committed(Manner::Letters, false), Value::Noul { yes: 0.6 });
     assert_eq!(committed(Manner::Profile, true), Value::Noul { yes: 0.6 });
+}
+
+#[tokio::test]
+async fn examples_are_read_in_the_batch_lane_and_the_fingerprints_orders() {
+    let (desk, told, progress) = (desk(), Told::default(), Progress::default());
+    let mut order = order_of(&[("x", json!("a")), ("y", json!("b"))]);
+    order.examples[0].decision.lane = Some(Lane::Urgent);
+    order.examples[0].decision.samples = Some(Samples::Count(9));
+    order.examples[1].decision.lane = Some(Lane::Idle);
+    register::task((&desk, &told), tenant("one"), order, &progress).await.unwrap();
+    let read = told.read.lock().unwrap();
+    let lanes: Vec<_> = read.iter().map(|read| (read.lane, read.samples)).collect();
+    assert_eq!(lanes, [(Some(Lane::Batch), None), (Some(Lane::Idle), None)]);
+}
+
+#[tokio::test]
+async fn a_question_with_more_options_than_labels_is_no_task() {
+    let criteria: serde_json::Map<String, Wire> =
+        (0..27).map(|n| (format!("k{n}"), Wire::Null)).collect();
+    let request =
+        json!({"state": "s", "questions": {"q": {"type": "choice", "criteria": criteria}}});
+    let body = json!({"id": "t", "examples": [{"request": request, "answer": "k1"}]});
+    let order = order::task(&json(&body), &decoded).unwrap();
+    let (desk, told, progress) = (desk(), Told::default(), Progress::default());
+    let refused = register::task((&desk, &told), tenant("one"), order, &progress).await;
+    assert!(matches!(refused, Err(DecideError::Unsupported(_))), "{refused:?}");
 }

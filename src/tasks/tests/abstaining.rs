@@ -90,3 +90,42 @@ async fn a_threshold_is_fitted_to_what_examples_show() {
     let answer = finished(&desk, &routing("new"), false, &[0.4, 0.25, 0.35]);
     assert!(answer.learned.abstention.unwrap().abstained);
 }
+
+/// A task of the routing question that certifies every answer.
+fn certifying() -> Task {
+    let question = &decision(&routing("x")).questions[0];
+    let record = json!({
+        "format": "decisio-task/1", "id": "c", "type": "choice", "fingerprint": "letters",
+        "task_key": crate::prompt::identity::task_key(&named::KEYS, question),
+        "options": ["a", "b", "none"], "applied_to": "each order", "head": null,
+        "calibration": {"applied": false}, "certificate": {"certified": true, "threshold": 0.5},
+        "examples": {"counts": [1, 1, 1], "confidences": [0.9]},
+    });
+    Task::read(&record).unwrap()
+}
+
+#[test]
+fn a_question_without_an_answer_is_never_certified() {
+    let desk = desk();
+    desk.keep(&tenant("one"), vec![certifying()]).unwrap();
+    let kind = decision(&routing("x")).questions[0].kind.clone();
+    let set = crate::prompt::identity::option_set(&named::KEYS, &kind);
+    let certified = |p: &[f64], images_form: bool| {
+        let certified = finished(&desk, &routing("x"), images_form, p).learned.certified;
+        certified.map(|certified| certified.is_certified)
+    };
+    assert_eq!(certified(&[0.1, 0.8, 0.1], false), Some(true));
+    let task = abstention(&json!({"key": "none"}), "option_set", &set);
+    desk.keep_abstention(&tenant("one"), vec![task]).unwrap();
+    assert_eq!(certified(&[0.1, 0.2, 0.7], false), Some(false), "it counts as unanswered");
+    let mut unsure = abstention(&json!({"key": "none"}), "option_set", &set);
+    unsure.threshold = Some(0.999);
+    desk.keep_abstention(&tenant("one"), vec![unsure]).unwrap();
+    assert_eq!(certified(&[0.01, 0.02, 0.97], false), Some(false), "the answer is another one");
+    let desk = self::desk();
+    desk.keep(&tenant("one"), vec![certifying()]).unwrap();
+    let appended = abstention(&json!({"append": "It cannot be told."}), "imajev_extension", "");
+    desk.keep_abstention(&tenant("one"), vec![appended]).unwrap();
+    let answer = finished(&desk, &routing("x"), true, &[0.8, 0.05, 0.05, 0.1]);
+    assert_eq!(answer.learned.certified, None, "with another option it is another question");
+}
