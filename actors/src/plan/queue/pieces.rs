@@ -40,11 +40,15 @@ impl Pieces {
 
     /// The state at the end of `path` needs `new` instead of `old`.
     pub(super) fn replace(&mut self, path: &[PathSegment], old: Option<Need>, new: Option<Need>) {
+        // Most changes of a group leave its prefix as it is.
+        if old == new {
+            return;
+        }
         match (old, new) {
             (Some(old), Some(new)) if old.lane == new.lane && new.missing <= old.missing => {
                 self.advance(path, old, new.missing);
             }
-            (old, new) if old != new => {
+            (old, new) => {
                 for (old, (key, _)) in old.iter().flat_map(|old| needed(path, *old)) {
                     self.change(key, |piece| piece.states[old as usize] -= 1);
                 }
@@ -52,7 +56,6 @@ impl Pieces {
                     self.change(key, |piece| piece.add(new, tokens));
                 }
             }
-            _ => {}
         }
     }
 
