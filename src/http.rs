@@ -12,6 +12,7 @@ mod guard;
 mod headers;
 mod health;
 mod images;
+mod path;
 mod prewarm;
 mod respond;
 pub mod serve;
@@ -104,6 +105,7 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
         .route("/v1/abstention/tasks", post(tasks::register).get(tasks::list))
         .route("/v1/abstention/tasks/import", post(tasks::import))
         .route("/v1/abstention/tasks/{id}", delete(tasks::remove))
+        .route("/v1/abstention/tasks/{id}/status", get(tasks::status))
         .route("/{dialect}/v1/tasks", post(tasks::register).get(tasks::list))
         .route("/{dialect}/v1/tasks/import", post(tasks::import))
         .route("/{dialect}/v1/tasks/{id}", delete(tasks::remove))
@@ -111,6 +113,7 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
         .route("/{dialect}/v1/abstention/tasks", post(tasks::register).get(tasks::list))
         .route("/{dialect}/v1/abstention/tasks/import", post(tasks::import))
         .route("/{dialect}/v1/abstention/tasks/{id}", delete(tasks::remove))
+        .route("/{dialect}/v1/abstention/tasks/{id}/status", get(tasks::status))
         .route("/{dialect}/health", get(health::health))
         .route("/v1/prewarm", post(prewarm::prewarm))
         .route("/v1/prewarm/{handle}", delete(prewarm::unpin))
@@ -132,7 +135,7 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
 }
 
 /// Patterns of the routes above: the only values of the metrics' `route` label beside `other`.
-const ROUTES: [&str; 31] = [
+const ROUTES: [&str; 33] = [
     "/v1/systemone",
     "/v1/decide",
     "/v1/answer",
@@ -144,6 +147,7 @@ const ROUTES: [&str; 31] = [
     "/v1/abstention/tasks",
     "/v1/abstention/tasks/import",
     "/v1/abstention/tasks/{id}",
+    "/v1/abstention/tasks/{id}/status",
     "/{dialect}/v1/tasks",
     "/{dialect}/v1/tasks/import",
     "/{dialect}/v1/tasks/{id}",
@@ -151,6 +155,7 @@ const ROUTES: [&str; 31] = [
     "/{dialect}/v1/abstention/tasks",
     "/{dialect}/v1/abstention/tasks/import",
     "/{dialect}/v1/abstention/tasks/{id}",
+    "/{dialect}/v1/abstention/tasks/{id}/status",
     "/{dialect}/health",
     "/v1/prewarm",
     "/v1/prewarm/{handle}",

@@ -253,8 +253,8 @@ pub trait Teaching: Send + Sync {
     /// A caller's tasks, in decisio's shape of the list; `full` with the arrays of heads.
     fn tasks(&self, caller: &Caller, kind: TaskKind, full: bool) -> serde_json::Value;
 
-    /// How far the registration of this name is; `None` where there is none.
-    fn registration(&self, caller: &Caller, id: &str) -> Option<serde_json::Value>;
+    /// How far the registration of this kind and name is; `None` where there is none.
+    fn registration(&self, caller: &Caller, kind: TaskKind, id: &str) -> Option<serde_json::Value>;
 
     /// Removes a task; says whether there was one.
     ///

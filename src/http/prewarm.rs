@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -14,6 +14,7 @@ use crate::dialect::problem::{Fault, RequestFault};
 
 use super::decide::{Ignored, caller, in_dialect, noting, sender};
 use super::headers::{self, Wishes};
+use super::path::PathName;
 use super::{App, PathDialect, respond};
 
 /// The content type is not looked at here: the documented example of this route is a bare
@@ -29,7 +30,7 @@ pub(super) async fn prewarm(
 /// `DELETE /v1/prewarm/{handle}` and `/prewarm/{handle}`: the pin of a prewarm is given up.
 pub(super) async fn unpin(
     State(app): State<Arc<App>>,
-    Path(handle): Path<String>,
+    PathName(handle): PathName,
     request: Request,
 ) -> Response {
     in_dialect(&app, None, request, async |app: &App, _, parts: &Parts, body, _: &mut Ignored| {

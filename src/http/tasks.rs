@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{MatchedPath, Path, RawQuery, Request, State};
+use axum::extract::{MatchedPath, RawQuery, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -18,6 +18,7 @@ use crate::service::{Caller, Order, Registered, TaskKind, Teaching};
 use crate::tasks::order;
 
 use super::decide::{Ignored, caller, in_dialect, sender};
+use super::path::PathName;
 use super::{App, PathDialect, body, images, respond};
 
 /// Most records of one import.
@@ -39,13 +40,11 @@ pub(super) async fn register(
             Registered::Record(record) => Ok(respond::json(StatusCode::OK, record.to_string())),
             Registered::Accepted(shown) => {
                 let mut response = respond::json(StatusCode::ACCEPTED, shown.to_string());
-                let id = shown["id"].as_str().unwrap_or_default();
+                // An id is ASCII without what a path gives a meaning to.
+                let id = shown["id"].as_str().unwrap_or_default().replace(' ', "%20");
+                let place = format!("{}/{id}/status", parts.uri.path());
                 let headers = response.headers_mut();
-                super::headers::insert(
-                    headers,
-                    "location",
-                    &format!("/v1/tasks/{}/status", id.replace(' ', "%20")),
-                );
+                super::headers::insert(headers, "location", &place);
                 super::headers::insert(headers, "preference-applied", "respond-async");
                 Ok(response)
             }
@@ -77,10 +76,10 @@ pub(super) async fn list(
 pub(super) async fn remove(
     State(app): State<Arc<App>>,
     PathDialect(path): PathDialect,
-    Path(place): Path<Vec<(String, String)>>,
+    PathName(id): PathName,
     request: Request,
 ) -> Response {
-    let (kind, id) = (kind_of(&request), id_of(place));
+    let kind = kind_of(&request);
     let answer = async |app: &App, _, parts: &Parts, body, _: &mut Ignored| {
         body::discard(&parts.headers, body).await;
         let (teaching, caller) = teaching(app, parts)?;
@@ -92,18 +91,18 @@ pub(super) async fn remove(
     in_dialect(&app, path.as_deref(), request, answer).await
 }
 
-/// `GET /v1/tasks/{id}/status`: how far a registration is.
+/// `GET .../{id}/status`: how far a registration is.
 pub(super) async fn status(
     State(app): State<Arc<App>>,
     PathDialect(path): PathDialect,
-    Path(place): Path<Vec<(String, String)>>,
+    PathName(id): PathName,
     request: Request,
 ) -> Response {
-    let id = id_of(place);
+    let kind = kind_of(&request);
     let answer = async |app: &App, _, parts: &Parts, body, _: &mut Ignored| {
         body::discard(&parts.headers, body).await;
         let (teaching, caller) = teaching(app, parts)?;
-        let shown = teaching.registration(&caller, &id);
+        let shown = teaching.registration(&caller, kind, &id);
         let missing = || RequestFault::NoTask { id: respond::excerpt(&id) };
         Ok(respond::json(StatusCode::OK, shown.ok_or_else(missing)?.to_string()))
     };
@@ -134,11 +133,6 @@ fn kind_of(request: &Request) -> TaskKind {
     } else {
         TaskKind::Correction
     }
-}
-
-fn id_of(place: Vec<(String, String)>) -> String {
-    let id = place.into_iter().find(|(name, _)| name == "id");
-    id.map(|(_, id)| id).unwrap_or_default()
 }
 
 fn teaching<'a>(app: &'a App, parts: &Parts) -> Result<(&'a dyn Teaching, Caller), Fault> {

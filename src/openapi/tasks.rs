@@ -37,9 +37,9 @@ pub(super) fn paths() -> Map<String, Value> {
         paths.insert(format!("{base}/import"), json!({"post": import}));
         let remove = by_id(&format!("remove_{name}"), "Removes a task", "It was removed");
         paths.insert(format!("{base}/{{id}}"), json!({"delete": remove}));
+        let status = by_id(&format!("status_{name}"), "How far a registration is", "How far it is");
+        paths.insert(format!("{base}/{{id}}/status"), json!({"get": status}));
     }
-    let status = by_id("task_status", "How far a registration is", "How far it is");
-    paths.insert("/v1/tasks/{id}/status".to_owned(), json!({"get": status}));
     let answer = post("answer", "Answers by letters, raw, with times", &answer_schema(), false);
     paths.insert("/v1/answer".to_owned(), json!({"post": answer}));
     paths

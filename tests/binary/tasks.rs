@@ -123,6 +123,31 @@ fn a_registration_may_run_in_the_background() {
 }
 
 #[test]
+fn each_kind_of_registration_has_a_status_of_its_own() {
+    let server = Server::start(&["--engine", "fake"]);
+    let agent = ureq::agent();
+    let route = "/decisio/v1/abstention/tasks";
+    let reply = agent
+        .post(format!("{}{route}", server.base()))
+        .header("prefer", "respond-async")
+        .send_json(unanswerable(12, "not known"))
+        .expect("an answer");
+    assert_eq!(reply.status().as_u16(), 202);
+    let place = reply.headers()["location"].to_str().expect("a text").to_owned();
+    assert_eq!(place, "/decisio/v1/abstention/tasks/not%20known/status");
+    let ended = loop {
+        let status = server.get(&place);
+        if status["state"] != "running" {
+            break status;
+        }
+    };
+    assert_eq!((&ended["state"], &ended["record"]["n"]), (&json!("done"), &json!(12)));
+    let elsewhere = server.try_get("/v1/tasks/not%20known/status").expect("an answer");
+    assert_eq!(elsewhere.status, 404, "that is the status of no task that corrects");
+    assert_eq!(server.get("/v1/abstention/tasks/not%20known/status")["id"], "not known");
+}
+
+#[test]
 fn orders_that_cannot_be_followed_name_their_place() {
     let server = Server::start(&["--engine", "fake"]);
     let example = |request: Value, answer: Value| json!({"request": request, "answer": answer});

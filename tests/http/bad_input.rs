@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::support::{NOUL, plain, post};
+use crate::support::{NOUL, call, plain, post, request};
 
 fn state(json: &str) -> String {
     format!(r#"{{"state":{json},"questions":{{"q":{{"type":"noul"}}}}}}"#)
@@ -10,6 +10,28 @@ fn state(json: &str) -> String {
 
 fn question(json: &str) -> String {
     format!(r#"{{"state":"s","questions":{{"q":{json}}}}}"#)
+}
+
+#[tokio::test]
+async fn a_name_in_the_path_that_is_no_text_is_unknown_in_the_dialects_shape() {
+    let router = plain();
+    for (method, path, about) in [
+        ("DELETE", "/v1/prewarm/%ff", "no prewarm %ff"),
+        ("DELETE", "/prewarm/%e9t%e9", "no prewarm %e9t%e9"),
+        ("DELETE", "/v1/tasks/%ff", "no task %ff"),
+        ("GET", "/v1/tasks/%ff/status", "no task %ff"),
+        ("DELETE", "/v1/abstention/tasks/%ff", "no task %ff"),
+        ("DELETE", "/systemone/v1/tasks/%C0%80", "no task %C0%80"),
+    ] {
+        let reply = call(&router, request(method, path, "")).await;
+        assert_eq!(reply.failure(), (404, "not_found".to_owned()), "{path}");
+        assert_eq!(reply.json()["detail"]["message"], about);
+        assert_eq!(reply.header("x-docket-reason"), "not_found");
+    }
+    let reply = call(&router, request("DELETE", "/decisio/v1/tasks/%ff", "")).await;
+    assert_eq!((reply.status.as_u16(), &reply.json()["detail"]), (404, &"no task %ff".into()));
+    let named = call(&router, request("DELETE", "/v1/tasks/ticket%20one", "")).await;
+    assert_eq!((named.status.as_u16(), &named.json()["removed"]), (200, &"ticket one".into()));
 }
 
 #[tokio::test]

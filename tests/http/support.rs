@@ -14,8 +14,8 @@ use docket::json::Json;
 use docket::question::answer::{Answer, Cost, Diagnostics, Learned, Value};
 use docket::question::{Decision, Kind};
 use docket::service::{
-    Arrival, Caller, Decided, Health, ModelEntry, Prefixes, Prewarm, Prewarmed, Service, States,
-    Warmed,
+    Arrival, Caller, Decided, Health, ModelEntry, Order, Prefixes, Prewarm, Prewarmed, Registered,
+    Service, States, TaskKind, Teaching, Warmed,
 };
 use futures_util::future::BoxFuture;
 use http_body_util::BodyExt;
@@ -231,6 +231,47 @@ impl Service for Stub {
 
     fn metrics(&self) -> String {
         "docket_test 1\n".to_owned()
+    }
+
+    fn teaching(&self) -> Option<&dyn Teaching> {
+        Some(self)
+    }
+}
+
+/// Learns nothing, and has one task, `ticket one`.
+impl Teaching for Stub {
+    fn register(
+        &self,
+        _: Caller,
+        _: Order,
+        _: bool,
+    ) -> BoxFuture<'_, Result<Registered, DecideError>> {
+        Box::pin(async { Err(self.error.clone().unwrap_or(ReadError::Cancelled.into())) })
+    }
+
+    fn tasks(&self, _: &Caller, _: TaskKind, _: bool) -> serde_json::Value {
+        serde_json::json!({"tasks": [{"id": "ticket one"}]})
+    }
+
+    fn registration(&self, _: &Caller, _: TaskKind, id: &str) -> Option<serde_json::Value> {
+        (id == "ticket one").then(|| serde_json::json!({"id": id, "state": "done"}))
+    }
+
+    fn unregister(&self, _: &Caller, _: TaskKind, id: &str) -> Result<bool, DecideError> {
+        Ok(id == "ticket one")
+    }
+
+    fn import(
+        &self,
+        _: &Caller,
+        _: TaskKind,
+        _: Vec<serde_json::Value>,
+    ) -> Result<Vec<String>, DecideError> {
+        Ok(Vec::new())
+    }
+
+    fn settings(&self, _: Option<&Caller>) -> serde_json::Value {
+        serde_json::json!({})
     }
 }
 

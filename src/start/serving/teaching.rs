@@ -59,6 +59,10 @@ impl Job {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn is(&self, tenant: &TenantId, kind: TaskKind, id: &str) -> bool {
+        self.tenant == *tenant && self.kind == kind && self.id == id
+    }
+
     /// Stops it, if it runs; says whether it did.
     fn stop(&self) -> bool {
         let is_running = self.ended().is_none();
@@ -235,26 +239,29 @@ impl Teaching for Teacher {
         }
     }
 
-    fn registration(&self, caller: &Caller, id: &str) -> Option<Value> {
+    fn registration(&self, caller: &Caller, kind: TaskKind, id: &str) -> Option<Value> {
         let jobs = self.inner.jobs();
-        let own = |job: &&Arc<Job>| job.tenant == caller.tenant && job.id == id;
-        if let Some(job) = jobs.iter().rfind(own) {
+        if let Some(job) = jobs.iter().rfind(|job| job.is(&caller.tenant, kind, id)) {
             return Some(job.shown());
         }
         // One that was registered before the start, or imported.
-        let desk = &self.inner.desk;
-        let task = desk.tasks(&caller.tenant).into_iter().find(|task| task.id == id);
-        let record = task.map(|task| task.shown(false)).or_else(|| {
-            let own = desk.abstentions(&caller.tenant).into_iter().find(|task| task.id == id);
-            own.map(|task| task.record.clone())
-        })?;
+        let (desk, tenant) = (&self.inner.desk, &caller.tenant);
+        let record = match kind {
+            TaskKind::Correction => {
+                desk.tasks(tenant).iter().find(|task| task.id == id).map(|task| task.shown(false))
+            }
+            TaskKind::Abstention => {
+                let tasks = desk.abstentions(tenant);
+                tasks.iter().find(|task| task.id == id).map(|task| task.record.clone())
+            }
+        }?;
         Some(json!({"id": id, "state": "done", "record": record}))
     }
 
     fn unregister(&self, caller: &Caller, kind: TaskKind, id: &str) -> Result<bool, DecideError> {
         let desk = &self.inner.desk;
-        let own = |job: &Arc<Job>| job.tenant == caller.tenant && job.id == id && job.kind == kind;
-        let running: Vec<_> = self.inner.jobs().iter().filter(|job| own(job)).cloned().collect();
+        let own = |job: &&Arc<Job>| job.is(&caller.tenant, kind, id);
+        let running: Vec<_> = self.inner.jobs().iter().filter(own).cloned().collect();
         let was_running = running.iter().filter(|job| job.stop()).count() > 0;
         let was_there = match kind {
             TaskKind::Correction => desk.remove(&caller.tenant, id),
