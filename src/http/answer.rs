@@ -4,19 +4,16 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
-use tokio::time::Instant;
 
 use crate::dialect::problem::Fault;
 use crate::dialect::{Dialect, Headed, letters};
 use crate::error::DecideError;
 
-use super::decide::{Ignored, caller, check_images, in_dialect, sender};
-use super::headers::{self, Wishes};
-use super::served::ServedBody;
-use super::{App, body, respond};
+use super::decide::{Ignored, caller, check_images, in_dialect, respond_decided, sender, since};
+use super::headers::Wishes;
+use super::{App, body};
 
 /// Failures are told in decisio's shape: the route is its own.
 pub(super) async fn answer(State(app): State<Arc<App>>, request: Request) -> Response {
@@ -46,14 +43,6 @@ async fn answered(
     decision.timeout = wishes.timeout;
     let caller = caller(sender, wishes.salt)?;
     let decided = app.service.decide(caller, decision, sender.arrival).await?;
-    let total = Instant::now().into_std().duration_since(sender.arrival.at);
-    let text = letters::encode(&wanted, &decided, total)?;
-    let own = dialect.headers(&decided, total);
-    let body = ServedBody::new(text, decided.served, sender.connection.clone());
-    let mut response = respond::json(StatusCode::OK, Body::new(body));
-    headers::add_cost(response.headers_mut(), &decided.cost, total);
-    for (name, value) in own {
-        headers::insert(response.headers_mut(), name, &value);
-    }
-    Ok(response)
+    let text = letters::encode(&wanted, &decided, since(sender))?;
+    Ok(respond_decided(dialect, sender, decided, text))
 }

@@ -1,6 +1,7 @@
 //! `POST /v1/systemone` and `/v1/decide`: one decision.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -12,7 +13,7 @@ use tokio::time::Instant;
 use crate::dialect::problem::{Fault, RequestFault};
 use crate::dialect::{Debug, Decoded, Dialect, Extras, Headed, Undecoded};
 use crate::error::DecideError;
-use crate::service::Caller;
+use crate::service::{Caller, Decided};
 use crate::telemetry;
 
 use super::guard::Sender;
@@ -106,7 +107,18 @@ async fn answer(
     let caller = caller(sender, wishes.salt)?;
     let decided = app.service.decide(caller, decision, sender.arrival).await?;
     let text = dialect.decided(&decided, extras)?;
-    let total = Instant::now().into_std().duration_since(sender.arrival.at);
+    Ok(respond_decided(dialect, sender, decided, text))
+}
+
+/// The response of every route that decides: `text` as its body, with what the decision cost in its
+/// headers and counted. What is to be done once it was served is done then.
+pub(super) fn respond_decided(
+    dialect: Dialect,
+    sender: &Sender,
+    decided: Decided,
+    text: String,
+) -> Response {
+    let total = since(sender);
     let own = dialect.headers(&decided, total);
     let body = ServedBody::new(text, decided.served, sender.connection.clone());
     let mut response = respond::json(StatusCode::OK, Body::new(body));
@@ -115,7 +127,12 @@ async fn answer(
         headers::insert(response.headers_mut(), name, &value);
     }
     telemetry::decision_other(headers::other(&decided.cost, total));
-    Ok(response)
+    response
+}
+
+/// The time since the request's first byte was read.
+pub(super) fn since(sender: &Sender) -> Duration {
+    Instant::now().into_std().duration_since(sender.arrival.at)
 }
 
 /// Refuses what only an engine that sees images could answer.

@@ -7,12 +7,11 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
-use tokio::time::Instant;
 
 use crate::dialect::Dialect;
 use crate::dialect::problem::{Fault, RequestFault};
 
-use super::decide::{Ignored, caller, in_dialect, noting, sender};
+use super::decide::{Ignored, caller, in_dialect, noting, sender, since};
 use super::headers::{self, Wishes};
 use super::path::PathName;
 use super::{App, PathDialect, respond};
@@ -63,7 +62,6 @@ async fn answer(
     let prewarmed = app.service.prewarm(caller, request, sender.arrival).await?;
     let text = dialect.prewarmed(&prewarmed, app.config.queue_full_status);
     let mut response = respond::json(StatusCode::OK, text);
-    let total = Instant::now().into_std().duration_since(sender.arrival.at);
-    headers::add_cost(response.headers_mut(), &prewarmed.cost, total);
+    headers::add_cost(response.headers_mut(), &prewarmed.cost, since(sender));
     Ok(response)
 }

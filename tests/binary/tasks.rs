@@ -308,6 +308,8 @@ fn the_letters_route_and_health_speak_decisio() {
     assert_eq!((probs(0).len(), probs(1).len()), (2, 2));
     assert_eq!(reply.body["answers"][1]["options"], json!(["yes", "no"]));
     assert!(reply.body["timing"]["server_ms"].as_f64() > Some(0.0));
+    let metrics = server.page("/metrics");
+    assert!(metrics.contains("docket_decision_other_seconds_count 1\n"), "it is a decision");
     let health = server.get("/decisio/health");
     assert_eq!((&health["ok"], &health["engine_process"]), (&json!(true), &json!("in")));
     assert_eq!(health["systemone"]["noul_rendering"], "letters");
