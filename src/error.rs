@@ -73,10 +73,39 @@ pub enum DecideError {
     /// The reads were refused or failed.
     #[error(transparent)]
     Read(#[from] actors::ReadError),
+    /// There is no room for another registration of a task now.
+    #[error(transparent)]
+    RegistrationsFull(#[from] RegistrationsFull),
     /// Our own fault. `detail` goes to the log only.
     #[error("internal error")]
     Internal {
         /// For the log.
         detail: String,
+    },
+}
+
+/// The limit that another registration of a task would break now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum RegistrationsFull {
+    /// Too many of one key are under way.
+    #[error("{count} registrations of this key are under way, at most {count_max} may be")]
+    OfKey {
+        /// Under way.
+        count: usize,
+        /// The limit.
+        count_max: usize,
+    },
+    /// Those of all keys hold too much.
+    #[error(
+        "the registrations under way hold {held} bytes of examples; with this one's {bytes} it would \
+         be more than {bytes_max}"
+    )]
+    Bytes {
+        /// Of the one that is refused.
+        bytes: usize,
+        /// Of those under way.
+        held: usize,
+        /// The limit.
+        bytes_max: usize,
     },
 }

@@ -93,6 +93,23 @@ impl Json {
         }
     }
 
+    /// Bytes of memory that the value takes beside its own size.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Null | Self::Bool(_) => 0,
+            Self::Number(text) | Self::String(text) => text.capacity(),
+            Self::Array(items) => {
+                let own = items.capacity() * size_of::<Self>();
+                own + items.iter().map(Self::heap_bytes).sum::<usize>()
+            }
+            Self::Object(members) => {
+                let own = members.capacity() * size_of::<(String, Self)>();
+                let each = |(name, value): &(String, Self)| name.capacity() + value.heap_bytes();
+                own + members.iter().map(each).sum::<usize>()
+            }
+        }
+    }
+
     /// The spelling of a number.
     pub fn as_number(&self) -> Option<&str> {
         if let Self::Number(spelling) = self { Some(spelling) } else { None }

@@ -27,6 +27,9 @@ pub const TASKS_MAX: usize = 256;
 /// Most registrations of one tenant that are under way or whose end can still be asked for.
 pub const REGISTRATIONS_MAX: usize = 32;
 
+/// Most bytes of memory of the examples of all registrations under way, of all tenants: 128 MiB.
+pub const REGISTRATIONS_BYTES_MAX: usize = 128 << 20;
+
 /// Most bytes of the heads of one tenant's tasks.
 pub const HEADS_BYTES_MAX: usize = 256 << 20;
 

@@ -20,6 +20,7 @@ const REQUESTS: &str = "docket_http_requests_total";
 const REQUEST_SECONDS: &str = "docket_http_request_duration_seconds";
 const CONNECTIONS: &str = "docket_http_connections";
 const BODY_BYTES: &str = "docket_http_body_bytes";
+const REGISTRATION_BYTES: &str = "docket_task_registration_bytes";
 const PARSERS: &str = "docket_http_parsers_busy";
 const QUESTIONS: &str = "docket_questions_total";
 const QUESTION_READS: &str = "docket_question_reads_total";
@@ -42,6 +43,7 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     (REQUEST_SECONDS, Kind::Seconds, "First byte in to head of the response, by route and lane"),
     (CONNECTIONS, Kind::Gauge, "Open connections"),
     (BODY_BYTES, Kind::Gauge, "Bytes of request bodies held before they are parsed"),
+    (REGISTRATION_BYTES, Kind::Gauge, "Bytes of examples that registrations under way hold"),
     (PARSERS, Kind::Gauge, "Long bodies that are decompressed and parsed now"),
     (QUESTIONS, Kind::Counter, "Questions that were answered, by kind"),
     (QUESTION_READS, Kind::Counter, "Reads of questions that gave a result, by kind"),
@@ -70,6 +72,7 @@ struct Meters {
     suffix_tokens: [Counter; 3],
     connections: Gauge,
     body_bytes: Gauge,
+    registration_bytes: Gauge,
     parsers: Gauge,
     tokenisers: Gauge,
     texts_waiting: Gauge,
@@ -91,6 +94,7 @@ impl Meters {
             suffix_tokens: by_kind(SUFFIX_TOKENS),
             connections: gauge!(CONNECTIONS),
             body_bytes: gauge!(BODY_BYTES),
+            registration_bytes: gauge!(REGISTRATION_BYTES),
             parsers: gauge!(PARSERS),
             tokenisers: gauge!(TOKENISERS),
             texts_waiting: gauge!(TEXTS_WAITING),
@@ -125,6 +129,7 @@ pub fn describe() {
     let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
     gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION"), "target" => target).set(1.0);
     limit(TOKENISERS, crate::prompt::tokens::TOKENISERS_MAX);
+    limit(REGISTRATION_BYTES, crate::tasks::REGISTRATIONS_BYTES_MAX);
 }
 
 fn all() -> impl Iterator<Item = &'static (&'static str, Kind, &'static str)> {
@@ -212,6 +217,11 @@ pub(crate) fn engine_panicked() {
 /// Shows the bytes of bodies that are held now.
 pub(crate) fn body_bytes(bytes: usize) {
     METERS.body_bytes.set(bytes as f64);
+}
+
+/// Shows the bytes of examples that registrations of tasks hold now.
+pub(crate) fn registration_bytes(bytes: usize) {
+    METERS.registration_bytes.set(bytes as f64);
 }
 
 /// Counts something in a gauge until it is dropped.

@@ -21,6 +21,9 @@ pub(super) use decisio::decisio;
 /// When to come back after a failure that says nothing about it itself.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// When to come back where too much is being registered: a registration takes seconds to minutes.
+const REGISTRATIONS_RETRY_AFTER: Duration = Duration::from_secs(5);
+
 /// Codes that are also the reason where nothing else is wrong: a prompt that does not fit the context,
 /// a state that can never be held.
 const LENGTHS: [&str; 2] = ["too_long", "oversize"];
@@ -39,10 +42,13 @@ pub enum Fault {
 impl Fault {
     /// Whether there is no room for the request now; that is no failure of the server.
     pub fn is_for_lack_of_room(&self) -> bool {
-        let Self::Decide(DecideError::Read(ReadError::Rejected(reason))) = self else {
-            return false;
-        };
-        reason.retry_after().is_some()
+        match self {
+            Self::Decide(DecideError::Read(ReadError::Rejected(reason))) => {
+                reason.retry_after().is_some()
+            }
+            Self::Decide(DecideError::RegistrationsFull(_)) => true,
+            Self::Decide(_) | Self::Request(_) => false,
+        }
     }
 }
 
@@ -240,6 +246,11 @@ fn of_decision(error: &DecideError) -> Refusal {
             Refusal { reason: code, ..invalid(&[problem]) }
         }
         DecideError::Read(error) => of_read(error),
+        DecideError::RegistrationsFull(full) => {
+            let reason = "registrations_full";
+            let refusal = detail(429, "rate_limit_error", reason, &full.to_string());
+            Refusal { retry_after: Some(REGISTRATIONS_RETRY_AFTER), ..refusal }
+        }
         DecideError::Internal { .. } => internal(500, "internal", "internal error"),
     }
 }

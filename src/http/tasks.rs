@@ -34,7 +34,8 @@ pub(super) async fn register(
     let answer = async |app: &App, dialect, parts: &Parts, body, _: &mut Ignored| {
         let (teaching, caller) = teaching(app, parts)?;
         let json = json(app, parts, body).await?;
-        let order = body::off_the_runtime(|| read(app, dialect, kind, &json))?;
+        // What the order was read from is not kept while it is worked on.
+        let order = body::off_the_runtime(move || read(app, dialect, kind, &json))?;
         let in_background = prefers_async(&parts.headers);
         match teaching.register(caller, order, in_background).await? {
             Registered::Record(record) => Ok(respond::json(StatusCode::OK, record.to_string())),

@@ -15,6 +15,8 @@ pub struct TaskOrder {
     pub examples: Vec<Example>,
     /// How its answers are to be certified, if they are.
     pub certify: Option<CertifyOrder>,
+    /// About how much memory it takes.
+    pub bytes: usize,
 }
 
 /// A decision of one question, with its answer.
@@ -52,6 +54,8 @@ pub struct AbstentionOrder {
     pub matches: Match,
     /// What it is to be fitted to; at least one.
     pub examples: Vec<Example>,
+    /// About how much memory it takes.
+    pub bytes: usize,
 }
 
 /// An option for not knowing.
@@ -115,7 +119,9 @@ pub fn task(body: &Json, decode: &Decode<'_>) -> Result<TaskOrder, DecideError> 
         let path = vec!["examples".into(), index.into(), "answer".into()];
         return Err(fault(path, "unknown_answer", "an example of a task has an answer, not null"));
     }
-    Ok(TaskOrder { id, examples, certify })
+    let certified_by = certify.as_ref().map_or(0, |order| order.examples.len());
+    let bytes = bytes(body, examples.len() + certified_by);
+    Ok(TaskOrder { id, examples, certify, bytes })
 }
 
 /// Decodes the body of `POST /v1/abstention/tasks`.
@@ -138,7 +144,13 @@ pub fn abstention(body: &Json, decode: &Decode<'_>) -> Result<AbstentionOrder, D
         check_one_question(examples.iter())?;
     }
     check_abstain_option(&option, matches, &examples)?;
-    Ok(AbstentionOrder { id, option, matches, examples })
+    let bytes = bytes(body, examples.len());
+    Ok(AbstentionOrder { id, option, matches, examples, bytes })
+}
+
+/// About the memory of so many examples: their texts are those of the body.
+fn bytes(body: &Json, examples: usize) -> usize {
+    body.heap_bytes() + examples * (size_of::<Example>() + size_of::<Question>())
 }
 
 fn check_abstain_option(

@@ -240,6 +240,27 @@ fn orders_beyond_their_limits_are_refused() {
 }
 
 #[test]
+fn an_order_knows_about_how_much_memory_it_takes() {
+    let bytes = |state: Wire, count: usize| {
+        let mut request = routing("x");
+        request["state"] = state;
+        let examples = vec![json!({"request": request, "answer": "a"}); count];
+        let (task, abstention) = (
+            json!({"id": "t", "examples": examples}),
+            json!({"id": "t", "examples": examples, "option": {"key": "none"}}),
+        );
+        let task = order::task(&json(&task), &decoded).unwrap().bytes;
+        let abstention = order::abstention(&json(&abstention), &decoded).unwrap().bytes;
+        assert!(task.abs_diff(abstention) < 500, "{task} {abstention}");
+        task
+    };
+    let texts = bytes(json!("x".repeat(10_000)), 10);
+    assert!((100_000..120_000).contains(&texts), "{texts}");
+    let numbers = bytes(json!(vec![1; 10_000]), 10);
+    assert!(numbers > 100_000 * size_of::<Json>(), "values cost more than their text: {numbers}");
+}
+
+#[test]
 fn an_intent_head_is_not_read_in_two_orders_of_letters() {
     let desk = desk();
     let question = &decision(&routing("x")).questions[0];

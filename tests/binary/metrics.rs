@@ -15,7 +15,7 @@ use crate::server::{Reply, Server, decision, try_post};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Gauges that must be 0 when nothing is under way.
-const AT_REST: [&str; 20] = [
+const AT_REST: [&str; 21] = [
     "docket_queue_reads",
     "docket_queue_tokens",
     "docket_entering_reads",
@@ -32,6 +32,7 @@ const AT_REST: [&str; 20] = [
     "docket_registrations_deferred",
     "docket_prewarms_waiting",
     "docket_http_body_bytes",
+    "docket_task_registration_bytes",
     "docket_http_parsers_busy",
     "docket_tokenisers_busy",
     "docket_texts_waiting",

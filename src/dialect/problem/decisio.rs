@@ -33,9 +33,10 @@ pub(in crate::dialect) fn decisio(fault: &Fault, full: FullStatus) -> Refusal {
         Fault::Decide(error @ (DecideError::Unsupported(_) | DecideError::NoReadStrategy(_))) => {
             Refusal { status: 400, body: text(&error.to_string()), ..refusal }
         }
-        Fault::Decide(DecideError::Read(_) | DecideError::Internal { .. }) | Fault::Request(_) => {
-            Refusal { body: text(&message(&refusal.body)), ..refusal }
-        }
+        Fault::Decide(
+            DecideError::Read(_) | DecideError::RegistrationsFull(_) | DecideError::Internal { .. },
+        )
+        | Fault::Request(_) => Refusal { body: text(&message(&refusal.body)), ..refusal },
     }
 }
 

@@ -1,6 +1,7 @@
 //! The table of failures: statuses, bodies, what is told and what is not.
 
 use super::*;
+use crate::error::RegistrationsFull;
 
 fn shape(fault: impl Into<Fault>) -> (u16, Value, Option<Duration>) {
     let refusal = systemone(&fault.into(), FullStatus::default());
@@ -42,6 +43,23 @@ fn a_full_queue_is_503_where_that_is_asked_for_and_all_else_stays() {
     }
     assert_eq!("503".parse(), Ok(FullStatus::ServiceUnavailable));
     assert!("500".parse::<FullStatus>().unwrap_err().contains("\"500\""));
+}
+
+#[test]
+fn too_many_registrations_are_told_in_words_of_their_own() {
+    let full = RegistrationsFull::OfKey { count: 32, count_max: 32 };
+    let fault = Fault::from(DecideError::from(full));
+    let refusal = systemone(&fault, FullStatus::default());
+    assert_eq!((refusal.status, refusal.reason), (429, "registrations_full"));
+    assert_eq!(refusal.retry_after, Some(Duration::from_secs(5)));
+    let message = "32 registrations of this key are under way, at most 32 may be";
+    assert!(refusal.body.contains(message), "{}", refusal.body);
+    assert_eq!(systemone(&fault, FullStatus::ServiceUnavailable).status, 503);
+    let full = RegistrationsFull::Bytes { bytes: 7, held: 9, bytes_max: 10 };
+    let refusal = decisio(&DecideError::from(full).into(), FullStatus::default());
+    let body: Value = serde_json::from_str(&refusal.body).unwrap();
+    assert_eq!((refusal.status, refusal.reason), (429, "registrations_full"));
+    assert!(body["detail"].as_str().unwrap().contains("it would be more than 10"), "{body}");
 }
 
 #[test]

@@ -187,6 +187,7 @@ fn of_state(index: usize, error: DecideError) -> DecideError {
         other @ (DecideError::Read(_)
         | DecideError::Unsupported(_)
         | DecideError::NoReadStrategy(_)
+        | DecideError::RegistrationsFull(_)
         | DecideError::Internal { .. }) => return other,
     };
     let renamed = |problem: Problem| {

@@ -1,13 +1,14 @@
 //! Learning from labelled examples over the real parts: examples are read by the same decider that
 //! answers requests.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod jobs;
 
-use actors::{ReadError, RejectReason, TenantId};
+use std::sync::Arc;
+
+use actors::{ReadError, TenantId};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use tokio::task::AbortHandle;
 
 use crate::decide::{Asker, Decider};
 use crate::error::{DecideError, Problem};
@@ -15,16 +16,13 @@ use crate::prompt::layout::PerKind;
 use crate::question::answer::Answer;
 use crate::question::{Decision, Kind, Manner};
 use crate::service::{Caller, Order, Registered, TaskKind, Teaching};
-use crate::tasks::REGISTRATIONS_MAX;
 use crate::tasks::desk::{Desk, Refused};
 use crate::tasks::record::{AbstentionTask, Task};
-use crate::tasks::register::{self, Progress, Reader};
+use crate::tasks::register::{self, Reader};
 
 use super::decisio::Settings;
 use super::salted;
-
-/// When to come back where too much is registered at one time.
-const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(5);
+use jobs::{Job, Jobs};
 
 /// Registers tasks, and shows them.
 pub(super) struct Teacher {
@@ -36,59 +34,7 @@ struct Inner {
     desk: Arc<Desk>,
     secret: [u8; 32],
     settings: Settings,
-    jobs: Mutex<Vec<Arc<Job>>>,
-}
-
-/// A registration under way, or one whose end can be asked for.
-struct Job {
-    tenant: TenantId,
-    kind: TaskKind,
-    id: String,
-    examples: usize,
-    progress: Progress,
-    work: Mutex<Option<AbortHandle>>,
-    ended: Mutex<Option<Result<Value, DecideError>>>,
-}
-
-impl Job {
-    fn ended(&self) -> MutexGuard<'_, Option<Result<Value, DecideError>>> {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn work(&self) -> MutexGuard<'_, Option<AbortHandle>> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is(&self, tenant: &TenantId, kind: TaskKind, id: &str) -> bool {
-        self.tenant == *tenant && self.kind == kind && self.id == id
-    }
-
-    /// Stops it, if it runs; says whether it did.
-    fn stop(&self) -> bool {
-        let is_running = self.ended().is_none();
-        if let Some(work) = self.work().take().filter(|_| is_running) {
-            work.abort();
-        }
-        is_running
-    }
-
-    fn shown(&self) -> Value {
-        let (done, of) = (self.progress.done(), self.examples);
-        let base = |state: &str| json!({"id": self.id, "state": state, "done": done, "of": of});
-        match &*self.ended() {
-            None => base("running"),
-            Some(Ok(record)) => {
-                let mut shown = base("done");
-                shown["record"] = record.clone();
-                shown
-            }
-            Some(Err(error)) => {
-                let mut shown = base("failed");
-                shown["error"] = json!(error.to_string());
-                shown
-            }
-        }
-    }
+    jobs: Arc<Jobs>,
 }
 
 impl Teacher {
@@ -98,57 +44,14 @@ impl Teacher {
         secret: [u8; 32],
         settings: Settings,
     ) -> Self {
-        let jobs = Mutex::default();
+        let jobs = Arc::default();
         Self { inner: Arc::new(Inner { decider, desk, secret, settings, jobs }) }
     }
 }
 
 impl Inner {
-    fn jobs(&self) -> MutexGuard<'_, Vec<Arc<Job>>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes a registration; the oldest that has ended makes room, and without one there is none.
-    fn begin(&self, tenant: &TenantId, order: &Order) -> Result<Arc<Job>, DecideError> {
-        let (kind, id, examples) = match order {
-            Order::Correction(order) => {
-                let more = order.certify.as_ref().map_or(0, |certify| certify.examples.len());
-                (TaskKind::Correction, order.id.clone(), order.examples.len() + more)
-            }
-            Order::Abstention(order) => {
-                (TaskKind::Abstention, order.id.clone(), order.examples.len())
-            }
-        };
-        let mut jobs = self.jobs();
-        let is_own = |job: &Arc<Job>| job.tenant == *tenant;
-        let own = jobs.iter().filter(|job| is_own(job)).count();
-        if own >= REGISTRATIONS_MAX {
-            let over = jobs.iter().position(|job| is_own(job) && job.ended().is_some());
-            let Some(over) = over else {
-                let reason = RejectReason::TenantFull {
-                    reads_waiting: own,
-                    reads_max: REGISTRATIONS_MAX,
-                    retry_after: RETRY_AFTER,
-                };
-                return Err(ReadError::Rejected(reason).into());
-            };
-            jobs.remove(over);
-        }
-        let job = Arc::new(Job {
-            tenant: tenant.clone(),
-            kind,
-            id,
-            examples,
-            progress: Progress::default(),
-            work: Mutex::default(),
-            ended: Mutex::default(),
-        });
-        jobs.push(Arc::clone(&job));
-        Ok(job)
-    }
-
     async fn run(&self, order: Order, job: &Job) -> Result<Value, DecideError> {
-        let (desk, tenant) = (&*self.desk, job.tenant.clone());
+        let (desk, tenant) = (&*self.desk, job.tenant().clone());
         match order {
             Order::Correction(order) => {
                 register::task((desk, self), tenant, order, &job.progress).await
@@ -196,14 +99,12 @@ impl Teaching for Teacher {
         in_background: bool,
     ) -> BoxFuture<'_, Result<Registered, DecideError>> {
         async move {
-            let job = self.inner.begin(&caller.tenant, &order)?;
-            let (inner, own) = (Arc::clone(&self.inner), Arc::clone(&job));
+            let ending = self.inner.jobs.begin(&caller.tenant, &order)?;
+            let (inner, job) = (Arc::clone(&self.inner), Arc::clone(ending.job()));
             // It goes on where its caller leaves, who can ask how far it is, or remove it.
             let work = tokio::spawn(async move {
-                let guard = Ending(Arc::clone(&own));
-                let ended = inner.run(order, &own).await;
-                *own.ended() = Some(ended);
-                drop(guard);
+                let ended = inner.run(order, ending.job()).await;
+                *ending.job().ended() = Some(ended);
             });
             *job.work() = Some(work.abort_handle());
             if !in_background {
@@ -240,8 +141,7 @@ impl Teaching for Teacher {
     }
 
     fn registration(&self, caller: &Caller, kind: TaskKind, id: &str) -> Option<Value> {
-        let jobs = self.inner.jobs();
-        if let Some(job) = jobs.iter().rfind(|job| job.is(&caller.tenant, kind, id)) {
+        if let Some(job) = self.inner.jobs.find(&caller.tenant, kind, id) {
             return Some(job.shown());
         }
         // One that was registered before the start, or imported.
@@ -260,9 +160,7 @@ impl Teaching for Teacher {
 
     fn unregister(&self, caller: &Caller, kind: TaskKind, id: &str) -> Result<bool, DecideError> {
         let desk = &self.inner.desk;
-        let own = |job: &&Arc<Job>| job.is(&caller.tenant, kind, id);
-        let running: Vec<_> = self.inner.jobs().iter().filter(own).cloned().collect();
-        let was_running = running.iter().filter(|job| job.stop()).count() > 0;
+        let was_running = self.inner.jobs.stop(&caller.tenant, kind, id);
         let was_there = match kind {
             TaskKind::Correction => desk.remove(&caller.tenant, id),
             TaskKind::Abstention => desk.remove_abstention(&caller.tenant, id),
@@ -311,15 +209,6 @@ impl Teaching for Teacher {
     fn settings(&self, caller: Option<&Caller>) -> Value {
         let Inner { desk, decider, settings, .. } = &*self.inner;
         settings.shown(desk, &decider.actors().snapshot(), caller)
-    }
-}
-
-/// Says so where a registration is dropped before its end.
-struct Ending(Arc<Job>);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        self.0.ended().get_or_insert_with(|| Err(ReadError::Cancelled.into()));
     }
 }
 
