@@ -127,6 +127,8 @@ pub struct LoadView {
     pub step_chunks: usize,
     /// Tokens of the running step; it began at `last_progress`.
     pub step_tokens: u32,
+    /// Of these, by the lane in which they were taken.
+    pub step_lanes: [u64; 4],
     /// Which part of the engine's time each lane had of late.
     pub shares: [f64; 4],
     /// The largest difference, in computed tokens by weight, between what two tenants that wait in
@@ -194,6 +196,7 @@ impl LoadView {
             states: StateCounts::default(),
             step_chunks: 0,
             step_tokens: 0,
+            step_lanes: [0; 4],
             shares: [0.0; 4],
             gap_tokens: 0,
             decisions_open: 0,
@@ -210,13 +213,17 @@ impl LoadView {
         // A saturating cast: a step that runs late has nothing left.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
         let ran_tokens = (ran * self.tokens_per_second) as u64;
+        let step_tokens = u64::from(self.step_tokens).saturating_sub(ran_tokens);
+        // All of a step ends together, so that each lane has as much of the rest as of the whole.
+        let whole: u64 = self.step_lanes.iter().sum::<u64>().max(1);
         let mut reads = self.reads_waiting;
         reads[Lane::Idle as usize] += self.wants_waiting;
         Backlog {
             reads,
             displaceable: self.reads_displaceable,
             tokens: self.tokens_waiting,
-            step_tokens: u64::from(self.step_tokens).saturating_sub(ran_tokens),
+            step_tokens,
+            step_lanes: self.step_lanes.map(|tokens| step_tokens * tokens / whole),
             shares: self.shares,
             tokens_per_second: self.tokens_per_second,
             tenant_reads: 0,

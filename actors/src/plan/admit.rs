@@ -1,9 +1,9 @@
 //! Admission: whether a decision may join what waits, and when to come back if not.
 //!
 //! All or nothing, before any mailbox: by reads, by unique tokens, and by the wait that the work
-//! *ahead* of the newcomer means at the measured speed. What waits in lower lanes is not ahead, so
-//! that bulk work never turns an urgent decision away; if it fills the queue, it makes room. With
-//! nothing ahead, nothing is refused for time.
+//! *ahead* of the newcomer means at the measured speed. What waits or runs in lower lanes is not ahead,
+//! so that bulk work never turns an urgent decision away; if it fills the queue, it makes room. With
+//! nothing ahead, nothing is refused for time but what its own caller's limit cannot bear.
 
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ pub(crate) struct Backlog {
     pub(crate) tokens: [u64; 4],
     /// What is left of the running step.
     pub(crate) step_tokens: u64,
+    /// Of these, by the lane in which they were taken.
+    pub(crate) step_lanes: [u64; 4],
     /// Which part of its tokens the engine ran for each lane of late.
     pub(crate) shares: [f64; 4],
     pub(crate) tokens_per_second: f64,
@@ -172,15 +174,18 @@ fn check_wait(
     newcomer: Newcomer,
     limits: &SchedulerConfig,
 ) -> Result<(), RejectReason> {
-    let wait = wait(backlog, newcomer.lane);
+    // A step of lower lanes ends whoever is refused meanwhile, and what comes next is the newcomer.
+    let lane = newcomer.lane;
+    let ahead = wait_for(backlog, lane, step_tokens_to(backlog, lane));
+    let limit = limits.wait_max(lane);
+    if let Some(limit) = limit.filter(|limit| ahead > *limit) {
+        let retry_after = clamp(ahead.saturating_sub(limit));
+        let downgrade = None;
+        return Err(RejectReason::WaitTooLong { lane, wait: ahead, limit, downgrade, retry_after });
+    }
+    let wait = wait(backlog, lane);
     if wait.is_zero() {
         return Ok(());
-    }
-    let limit = limits.wait_max(newcomer.lane);
-    if let Some(limit) = limit.filter(|limit| wait > *limit) {
-        let (lane, downgrade) = (newcomer.lane, None);
-        let retry_after = clamp(wait.saturating_sub(limit));
-        return Err(RejectReason::WaitTooLong { lane, wait, limit, downgrade, retry_after });
     }
     let own = seconds(newcomer.tokens, backlog.tokens_per_second);
     if let Some(left) = newcomer.time_left.filter(|left| wait.saturating_add(own) > *left) {
@@ -200,9 +205,19 @@ const SHARE_MAX: f64 = 0.9;
 ///
 /// Source: the mean wait in a priority queue, work ahead / (1 - load of the higher lanes).
 pub(crate) fn wait(backlog: Backlog, lane: Lane) -> Duration {
-    let ahead = tokens_to(backlog, lane) + backlog.step_tokens;
+    wait_for(backlog, lane, backlog.step_tokens)
+}
+
+/// The same with so many tokens of the running step.
+fn wait_for(backlog: Backlog, lane: Lane, step_tokens: u64) -> Duration {
+    let ahead = tokens_to(backlog, lane) + step_tokens;
     let above: f64 = backlog.shares[..lane as usize].iter().sum();
     seconds(ahead, backlog.tokens_per_second * (1.0 - above.min(SHARE_MAX)))
+}
+
+/// What is left of the running step in `lane` and in those above it.
+fn step_tokens_to(backlog: Backlog, lane: Lane) -> u64 {
+    backlog.step_lanes[..=lane as usize].iter().sum()
 }
 
 /// Unique tokens in `lane` and in those above it.
@@ -230,171 +245,4 @@ fn clamp(time: Duration) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const LIMITS: fn() -> SchedulerConfig = SchedulerConfig::default;
-
-    /// Work that waits in the normal lane.
-    fn backlog(reads: usize, tokens: u64) -> Backlog {
-        Backlog {
-            reads: [0, reads, 0, 0],
-            tokens: [0, tokens, 0, 0],
-            tokens_per_second: 500.0,
-            ..Backlog::default()
-        }
-    }
-
-    fn newcomer(lane: Lane, reads: usize, tokens: u64) -> Newcomer {
-        Newcomer { lane, reads, tokens, time_left: None }
-    }
-
-    #[test]
-    fn nothing_is_refused_on_an_empty_queue() {
-        let mut large = newcomer(Lane::Urgent, 100_000, u64::MAX);
-        large.time_left = Some(Duration::from_millis(1));
-        assert_eq!(admit(backlog(0, 0), large, &LIMITS()), Ok(Admitted::AsIs));
-    }
-
-    #[test]
-    fn a_full_queue_names_the_limit_and_the_predicted_drain() {
-        let refused = admit(backlog(1_000, 1_000), newcomer(Lane::Normal, 25, 1), &LIMITS());
-        let expected = RejectReason::QueueFull {
-            reads_waiting: 1_000,
-            reads_max: 1_024,
-            retry_after: Duration::from_secs(2),
-        };
-        assert_eq!(refused, Err(expected));
-    }
-
-    #[test]
-    fn too_many_tokens_are_refused() {
-        let fast = Backlog { tokens_per_second: 1e6, ..backlog(1, 262_000) };
-        let refused = admit(fast, newcomer(Lane::Normal, 1, 200), &LIMITS());
-        assert!(matches!(refused, Err(RejectReason::TokensFull { tokens_waiting: 262_000, .. })));
-    }
-
-    #[test]
-    fn a_wait_beyond_the_lanes_limit_is_refused_with_the_time_that_is_too_much() {
-        let limit = LIMITS().wait_max(Lane::Normal).unwrap();
-        let tokens = 500 * (limit.as_secs() + 3);
-        let refused = admit(backlog(1, tokens), newcomer(Lane::Normal, 1, 1), &LIMITS());
-        let Err(RejectReason::WaitTooLong { retry_after, downgrade, .. }) = refused else {
-            panic!("{refused:?}");
-        };
-        assert_eq!((retry_after, downgrade), (Duration::from_secs(3), Some(Lane::Batch)));
-    }
-
-    #[test]
-    fn work_in_lower_lanes_is_not_ahead() {
-        let (reads, tokens) = ([0, 0, 900, 0], [0, 0, 200_000, 0]);
-        let full = Backlog { reads, tokens, ..backlog(0, 0) };
-        for lane in [Lane::Urgent, Lane::Normal] {
-            assert_eq!(admit(full, newcomer(lane, 1, 1), &LIMITS()), Ok(Admitted::AsIs));
-        }
-        assert!(admit(full, newcomer(Lane::Batch, 1, 1), &LIMITS()).is_err());
-    }
-
-    #[test]
-    fn a_lane_is_offered_only_where_the_callers_own_limit_holds_too() {
-        let limit = LIMITS().wait_max(Lane::Normal).unwrap();
-        let busy = backlog(1, 500 * (limit.as_secs() + 3));
-        let mut hurried = newcomer(Lane::Normal, 1, 1);
-        hurried.time_left = Some(limit);
-        let refused = admit(busy, hurried, &LIMITS());
-        assert!(matches!(refused, Err(RejectReason::WaitTooLong { downgrade: None, .. })));
-    }
-
-    #[test]
-    fn what_higher_lanes_need_is_not_there_for_lower_ones() {
-        let busy = Backlog { shares: [0.25, 0.5, 0.25, 0.0], ..backlog(1, 1_000) };
-        assert_eq!(wait(busy, Lane::Urgent), Duration::ZERO);
-        assert_eq!(wait(busy, Lane::Normal), Duration::from_secs_f64(2.0 / 0.75));
-        assert_eq!(wait(busy, Lane::Batch), Duration::from_secs(8));
-    }
-
-    #[test]
-    fn a_full_queue_of_lower_lanes_makes_room() {
-        let full =
-            Backlog { reads: [0, 0, 1_024, 0], displaceable: [0, 0, 10, 0], ..backlog(0, 0) };
-        let admitted = admit(full, newcomer(Lane::Normal, 10, 1), &LIMITS());
-        assert_eq!(admitted, Ok(Admitted::Displacing));
-        assert!(admit(full, newcomer(Lane::Normal, 11, 1), &LIMITS()).is_err());
-        assert!(admit(full, newcomer(Lane::Batch, 10, 1), &LIMITS()).is_err());
-    }
-
-    #[test]
-    fn a_callers_own_deadline_counts_its_own_tokens() {
-        let mut late = newcomer(Lane::Normal, 1, 2_000);
-        late.time_left = Some(Duration::from_secs(4));
-        let refused = admit(backlog(1, 500), late, &LIMITS());
-        assert!(matches!(refused, Err(RejectReason::PastDeadline { .. })), "{refused:?}");
-        late.time_left = Some(Duration::from_secs(6));
-        assert_eq!(admit(backlog(1, 500), late, &LIMITS()), Ok(Admitted::AsIs));
-    }
-
-    #[test]
-    fn what_cannot_be_in_time_is_offered_the_lane_whose_limit_it_keeps() {
-        let mut document = newcomer(Lane::Urgent, 1, 500 * 20);
-        document.time_left = Some(Duration::from_secs(1));
-        let ahead = Backlog { reads: [1, 0, 0, 0], tokens: [100, 0, 0, 0], ..backlog(0, 0) };
-        let refused = admit(ahead, document, &LIMITS());
-        let Err(RejectReason::PastDeadline { downgrade, wait, .. }) = refused else {
-            panic!("{refused:?}");
-        };
-        assert_eq!((downgrade, wait), (Some(Lane::Batch), Duration::from_millis(20_200)));
-        // Beyond the limit of every lane there is nothing to offer.
-        document.tokens = 500 * 90;
-        let refused = admit(ahead, document, &LIMITS());
-        assert!(matches!(refused, Err(RejectReason::PastDeadline { downgrade: None, .. })));
-    }
-
-    #[test]
-    fn one_tenant_cannot_fill_the_queue() {
-        let full = Backlog { tenant_reads: LIMITS().tenant_reads_max, ..backlog(800, 10) };
-        let refused = admit(full, newcomer(Lane::Urgent, 1, 1), &LIMITS());
-        assert!(matches!(refused, Err(RejectReason::TenantFull { .. })), "{refused:?}");
-    }
-
-    #[test]
-    fn a_tenant_asks_for_no_more_than_flows_into_its_bucket() {
-        let bucket = |held| Some(Bucket { held, burst: 1_000, rate: 100 });
-        let asked = |held, tokens| {
-            let backlog = Backlog { bucket: bucket(held), ..backlog(0, 0) };
-            admit(backlog, newcomer(Lane::Normal, 1, tokens), &LIMITS())
-        };
-        assert_eq!(asked(300.0, 300), Ok(Admitted::AsIs));
-        assert_eq!(asked(1_000.0, 9_000), Ok(Admitted::AsIs), "a full bucket refuses nothing");
-        let refused = |held, tokens| asked(held, tokens).unwrap_err().retry_after().unwrap();
-        assert_eq!(refused(300.0, 500), Duration::from_secs(2));
-        assert_eq!(refused(-200.0, 9_000), Duration::from_secs(12), "until it is full again");
-    }
-
-    proptest! {
-        /// A larger limit never turns an accept into a reject, and an accept keeps the limits.
-        #[test]
-        fn capacity_is_monotone(
-            reads in 0usize..3_000, tokens in 0u64..600_000, lane in 0usize..4,
-            new_reads in 1usize..3_000, new_tokens in 0u64..600_000, more in 0usize..2_000,
-        ) {
-            let newcomer = newcomer(Lane::ALL[lane], new_reads, new_tokens);
-            let small = LIMITS();
-            let mut large = LIMITS();
-            large.reads_max += more;
-            large.tokens_max += more as u64;
-            large.wait_urgent += Duration::from_millis(more as u64);
-            large.wait_normal += Duration::from_millis(more as u64);
-            large.wait_batch += Duration::from_millis(more as u64);
-            if admit(backlog(reads, tokens), newcomer, &small).is_ok() {
-                prop_assert!(admit(backlog(reads, tokens), newcomer, &large).is_ok());
-                prop_assert!(reads == 0 || reads + new_reads <= small.reads_max);
-                let ahead = if lane == 0 { 0 } else { tokens };
-                prop_assert!(ahead == 0 || ahead + new_tokens <= small.tokens_max);
-                let limit = small.wait_max(newcomer.lane);
-                prop_assert!(limit.is_none_or(|limit| seconds(ahead, 500.0) <= limit));
-            }
-        }
-    }
-}
+mod tests;

@@ -27,6 +27,7 @@ impl<S: Segment> SchedulerCore<S> {
             states: self.states,
             step_chunks: self.running.as_ref().map_or(0, |running| running.chunks.len()),
             step_tokens: self.running.as_ref().map_or(0, |running| running.tokens),
+            step_lanes: self.running.as_ref().map_or([0; 4], Running::tokens_by_lane),
             shares: self.shares.by_lane(),
             gap_tokens: self.queue.gap_tokens(),
             decisions_open: self.decisions.len(),

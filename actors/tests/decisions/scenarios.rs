@@ -76,6 +76,7 @@ fn configure(config: &mut Config, name: &str, value: &str) {
         "step_tokens" => config.scheduler.step_tokens_max = value.parse().unwrap(),
         "rows" => config.scheduler.rows_max = value.parse().unwrap(),
         "reads" => config.scheduler.reads_max = value.parse().unwrap(),
+        "wait_urgent" => config.scheduler.wait_urgent = millis(value),
         "wait_normal" => config.scheduler.wait_normal = millis(value),
         "raise_after" => config.scheduler.order.raise_after = millis(value),
         "age_max" => config.scheduler.order.age_max = millis(value),
