@@ -127,14 +127,15 @@ impl Prompter {
     ) -> Result<Self, PromptError> {
         let prefill = parts::prefill(facts, profile.layout);
         let probe = parts::frame(facts, &parts::turns(profile.layout, prefill, None))?;
-        let slot = parts::slot(&*tokenizer, &probe, prefill);
-        let alphabet = labels::alphabet(&*tokenizer, &slot, profile.layout.codes)?;
+        let (slot, alphabet) =
+            parts::labelled(&*tokenizer, &probe, (prefill, profile.layout.codes))?;
         let words = parts::words(&*tokenizer, &slot, profile.layout)?;
         let layout = parts::served(profile.layout, words);
         let turns = parts::turns(&layout, prefill, Some(&alphabet));
         let Frame { before, after } = parts::frame(facts, &turns)?;
         let (head_ids, lead) = parts::split_before(&*tokenizer, &before);
-        let (after_text, after_ids) = parts::split_after(&*tokenizer, &(after + prefill));
+        let begun = if slot.lead.is_empty() && !prefill.is_empty() { " " } else { "" };
+        let (after_text, after_ids) = parts::split_after(&*tokenizer, &(after + prefill + begun));
         let space = parts::space(&*tokenizer, layout.mark);
         let root = SegmentKey::root(format!("{fingerprint}\n{}", layout.id).as_bytes());
         let head = SegmentSpec::head(root, head_ids.into());

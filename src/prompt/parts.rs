@@ -1,7 +1,7 @@
 //! The fixed parts of a model's prompts, found once at start: the template's frame, worked examples,
 //! where a label stands, and what is tokenised together with state and question.
 
-use super::labels::{self, Alphabet, Slot};
+use super::labels::{self, Alphabet, CodeSet, Slot};
 use super::layout::{Layout, NoulStyle};
 use super::pieces::{self, Piece};
 use super::template::{self, Frame, Turn};
@@ -63,7 +63,25 @@ fn example_label(
     alphabet.codes[position % alphabet.codes.len()].clone()
 }
 
-pub(super) fn slot(tokenizer: &dyn TextTokenizer, frame: &Frame, prefill: &str) -> Slot {
+/// Where a label stands, and which there are. A begun answer is followed by labels with a space before
+/// them; where these are no tokens, as in a vocabulary of single bytes, the space is written too.
+pub(super) fn labelled(
+    tokenizer: &dyn TextTokenizer,
+    frame: &Frame,
+    (prefill, codes): (&str, CodeSet),
+) -> Result<(Slot, Alphabet), PromptError> {
+    let slot = slot(tokenizer, frame, prefill);
+    let found = labels::alphabet(tokenizer, &slot, codes);
+    if found.is_ok() || slot.lead.is_empty() {
+        return found.map(|alphabet| (slot, alphabet));
+    }
+    let slot = Slot { tail: slot.tail + slot.lead, lead: "" };
+    // What was found at first says more of a vocabulary that has neither.
+    let alphabet = labels::alphabet(tokenizer, &slot, codes).or(found)?;
+    Ok((slot, alphabet))
+}
+
+fn slot(tokenizer: &dyn TextTokenizer, frame: &Frame, prefill: &str) -> Slot {
     let after = [frame.after.as_str(), prefill].concat();
     let tail = match pieces::pieces(tokenizer, &after).last() {
         Some(Piece::Text(text)) => (*text).to_owned(),

@@ -3,8 +3,9 @@
 use super::StartError;
 use super::serving::decisio::{Settings, temperatures};
 use super::serving::{ModelFacts, first_name};
-use crate::config::Config;
+use crate::config::{Config, SamplesDefault};
 use crate::decide::Prompters;
+use crate::prompt::layout::PerKind;
 use crate::tasks::desk::{Desk, DeskConfig};
 use crate::tasks::identity::Rendering;
 
@@ -15,15 +16,14 @@ pub(super) fn open(
     facts: &ModelFacts,
 ) -> Result<Desk, StartError> {
     let letters = &config.letters;
-    let name = first_name(facts);
-    let model = facts.details["fingerprint"].as_str().unwrap_or("fake");
+    let named = (first_name(facts), facts.details["fingerprint"].as_str().unwrap_or("fake"));
     let desk = Desk::open(DeskConfig {
         tasks: letters.tasks,
         abstention: letters.abstention,
         folder: letters.tasks_folder.clone(),
         abstain_option: letters.abstain_option.clone(),
-        profile: Rendering::new(&prompters.profile, name, model),
-        letters: Rendering::new(&prompters.letters, name, model),
+        profile: Rendering::new(&prompters.profile, profile_orders(config, prompters), named),
+        letters: Rendering::new(&prompters.letters, prompters.letters.profile().samples, named),
     });
     let desk = desk
         .map_err(|error| StartError::Setting { flag: "--tasks-dir", message: error.to_string() })?;
@@ -37,6 +37,17 @@ pub(super) fn open(
         tracing::info!("{tasks} tasks taken in from {}", path.display());
     }
     Ok(desk)
+}
+
+/// In how many orders questions are read by the profile: what was fitted at one number of them does not
+/// hold at another.
+fn profile_orders(config: &Config, prompters: &Prompters) -> PerKind<u32> {
+    let PerKind { noul, choice, score } = prompters.profile.profile().samples;
+    let of = |own: u32| match config.decision.samples {
+        SamplesDefault::Profile => own.min(config.decision.samples_max),
+        SamplesDefault::Count(count) => count.min(config.decision.samples_max),
+    };
+    PerKind { noul: of(noul), choice: of(choice), score: of(score) }
 }
 
 /// What decisio's `/health` says of the settings.
@@ -55,5 +66,47 @@ pub(super) fn settings(
         temperatures: temperatures(prompters),
         context_tokens,
         debug_readout: config.letters.debug_readout,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::models::ModelRef;
+    use crate::prompt::Prompter;
+    use crate::prompt::layout::profile_for;
+    use crate::prompt::tokens::bytes::ByteTokenizer;
+    use crate::question::Manner;
+
+    #[test]
+    fn a_task_holds_for_the_number_of_orders_it_was_fitted_at() {
+        let model = ModelRef::parse("smollm2:135m").unwrap();
+        let mut config = Config::new(PathBuf::from("home"), model);
+        let prompter = || {
+            let (bytes, facts) = (Arc::new(ByteTokenizer::new()), ByteTokenizer::facts());
+            Arc::new(Prompter::new(bytes, &facts, profile_for("fake", None), "fake").unwrap())
+        };
+        let prompters = Prompters { profile: prompter(), letters: prompter() };
+        let facts = ModelFacts {
+            served_names: vec!["m".to_owned()],
+            description: String::new(),
+            release_date: String::new(),
+            details: serde_json::json!({}),
+        };
+        let fingerprints = |config: &Config| {
+            let desk = open(config, &prompters, &facts).unwrap();
+            Manner::ALL.map(|manner| desk.rendering(manner).fingerprint.clone())
+        };
+        let own = fingerprints(&config);
+        config.decision.samples = SamplesDefault::Count(7);
+        let [profile, letters] = fingerprints(&config);
+        assert_ne!(profile, own[0]);
+        assert!(profile.contains("\"orders\":[7,7,7]"), "{profile}");
+        assert_eq!(letters, own[1], "letters are read in one order whatever is asked for");
+        config.decision.samples_max = 3;
+        assert!(fingerprints(&config)[0].contains("\"orders\":[3,3,3]"), "no more are read");
     }
 }

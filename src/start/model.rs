@@ -280,6 +280,18 @@ mod tests {
 
     use super::*;
     use crate::models::ModelRef;
+    use crate::prompt::layout::letters::AnswerSlot;
+
+    #[test]
+    fn every_setting_of_the_letters_starts_on_the_fake_engine() {
+        let model = ModelRef::parse("smollm2:135m").unwrap();
+        let mut config = Config::new(PathBuf::from("home"), model);
+        for slot in [AnswerSlot::Template, AnswerSlot::Prefill] {
+            config.letters.settings.answer_slot = slot;
+            let loaded = fake(&config);
+            assert!(loaded.is_ok(), "{slot}: {:?}", loaded.err());
+        }
+    }
 
     #[test]
     fn a_context_without_room_for_a_prompt_is_refused_with_both_numbers() {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::prompt::Prompter;
-use crate::prompt::layout::Layout;
+use crate::prompt::layout::{Layout, PerKind};
 
 /// How questions are shown and read in one manner.
 #[derive(Debug, Clone)]
@@ -15,15 +15,18 @@ pub struct Rendering {
 }
 
 impl Rendering {
+    /// * `orders`: in how many a question is read that does not say it itself.
     /// * `served_name`: the model's name in answers.
     /// * `model`: identity of model, weights and precision.
-    pub fn new(prompter: &Prompter, served_name: &str, model: &str) -> Self {
-        let profile = prompter.profile();
-        let samples = &profile.samples;
+    pub fn new(
+        prompter: &Prompter,
+        orders: PerKind<u32>,
+        (served_name, model): (&str, &str),
+    ) -> Self {
         let fingerprint = json!({
             "layout": prompter.layout_id(),
             "model": model,
-            "orders": [samples.noul, samples.choice, samples.score],
+            "orders": [orders.noul, orders.choice, orders.score],
             "served_name": served_name,
         });
         Self { layout: *prompter.layout(), fingerprint: fingerprint.to_string() }

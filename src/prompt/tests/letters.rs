@@ -224,6 +224,15 @@ fn a_system_turn_and_a_begun_answer_can_be_had() {
     assert_eq!(made.label_codes().len(), 26);
 }
 
+#[test]
+fn where_no_letter_is_one_token_with_its_space_the_space_is_begun_too() {
+    let begun = LettersSettings { answer_slot: AnswerSlot::Prefill, ..LettersSettings::default() };
+    let made = prompter(letters(&begun));
+    let text = rendered(&made, &string("s"), &noul("Late?"), &[0, 1]);
+    assert!(text.ends_with("<|im_end|>\n<|im_start|>assistant\nAnswer: "), "{text}");
+    assert_eq!(made.suffix(&noul("Late?"), &shown(&[0, 1])).labels[..], [65, 66]);
+}
+
 /// Bytes, but `no` and `yes` are one token each.
 #[derive(Debug)]
 struct YesNo(ByteTokenizer);
