@@ -29,7 +29,7 @@ use crate::question::{Decision, Kind, Manner, Question};
 const READ_AT_ONCE: usize = 8;
 
 /// Longest time of a registration; examples that are refused for want of room are asked again.
-const REGISTRATION_MAX: Duration = Duration::from_hours(1);
+pub(super) const REGISTRATION_MAX: Duration = Duration::from_hours(1);
 
 /// Seed of folds and of what is held out.
 const SEED: u64 = 0;

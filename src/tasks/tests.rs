@@ -1,7 +1,9 @@
 //! Tasks over made-up readings: what is kept, found, applied and refused.
 
 mod abstaining;
+mod applying;
 mod keeping;
+mod reading;
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -16,7 +18,7 @@ use super::apply::plan;
 use super::desk::{Desk, DeskConfig};
 use super::identity::Rendering;
 use super::order::{self, TaskOrder};
-use super::record::Task;
+use super::record::{AbstentionTask, Task};
 use super::register::{self, Progress, Reader};
 use crate::dialect::{Dialect, RequestLimits};
 use crate::error::DecideError;

@@ -4,9 +4,8 @@ use super::*;
 use crate::question::answer::Abstention;
 use crate::tasks::apply::UNKNOWN_KEY;
 use crate::tasks::order::Example;
-use crate::tasks::record::AbstentionTask;
 
-fn abstention(option: &Wire, matches: &str, identity: &str) -> AbstentionTask {
+pub(super) fn abstention(option: &Wire, matches: &str, identity: &str) -> AbstentionTask {
     let record = json!({
         "format": "decisio-abstention/1", "id": "u", "option": option, "match": matches,
         "identity": identity, "fingerprint": "letters", "applied": true, "threshold": 0.3,
@@ -14,7 +13,7 @@ fn abstention(option: &Wire, matches: &str, identity: &str) -> AbstentionTask {
     AbstentionTask::read(&record).unwrap()
 }
 
-fn finished(desk: &Desk, body: &Wire, images_form: bool, p: &[f64]) -> Answer {
+pub(super) fn finished(desk: &Desk, body: &Wire, images_form: bool, p: &[f64]) -> Answer {
     let mut decision = decision(body);
     decision.images_form = images_form;
     let plan = plan(desk, &tenant("one"), (&mut decision, false), &EVEN).unwrap();
