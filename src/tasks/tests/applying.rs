@@ -173,7 +173,11 @@ fn a_task_takes_the_place_of_one_of_its_name_and_what_is_too_much_is_refused() {
     assert_eq!(tasks[0].correction.as_ref().unwrap().form, Form::Bias(vec![2.0, 0.0, 0.0]));
     assert_eq!(abstentions[0].threshold, Some(0.5));
 
-    let heavy = |id: &str, head_bytes| Task { head_bytes, ..task(id, [0.0; 3], &Wire::Null) };
+    let heavy = |id: &str, head_bytes| {
+        let mut task = task(id, [0.0; 3], &Wire::Null);
+        task.head_bytes = head_bytes;
+        task
+    };
     let half = HEADS_BYTES_MAX / 2;
     desk.keep(&tenant("one"), vec![heavy("h1", half), heavy("h2", half)]).unwrap();
     let refused = desk.keep(&tenant("one"), vec![heavy("h3", 1)]);
