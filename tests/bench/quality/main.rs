@@ -35,7 +35,7 @@ use cases::Case;
 use computed::Computed;
 use model::{LoadedModel, Model, ModelLayout};
 use record::Results;
-use table::Group;
+use table::{Group, LETTERS};
 
 /// What was typed.
 #[derive(Debug, Parser)]
@@ -43,7 +43,8 @@ struct Arguments {
     /// Catalogue name, or path of a GGUF file or safetensors folder
     #[arg(long, default_value = "qwen2.5-coder:1.5b")]
     model: String,
-    /// Ids of the layouts to compare, or `all` [default: the one of the model's profile]
+    /// Ids of the layouts to compare, or `all`; `letters` is the decisio dialect's [default: the one of
+    /// the model's profile]
     #[arg(long, value_delimiter = ',')]
     layouts: Vec<String>,
     /// Which cases
@@ -247,10 +248,15 @@ fn report(
     for computed in arguments.computed() {
         for id in layouts {
             let identity = model.layout(id, computed)?.identity;
+            let find = |case: &Case| results.find(model.fingerprint(), &identity, &case.id);
             for set in sets {
-                let find = |case: &Case| results.find(model.fingerprint(), &identity, &case.id);
                 let records = set.cases.iter().filter_map(find).collect();
                 groups.push(Group { layout: id, computed, set: &set.name, records });
+            }
+            // A dialect's temperatures are fitted on all that is read in it.
+            if id == LETTERS && sets.len() > 1 {
+                let records = sets.iter().flat_map(|set| &set.cases).filter_map(find).collect();
+                groups.push(Group { layout: id, computed, set: "all", records });
             }
         }
     }
@@ -259,7 +265,9 @@ fn report(
     if groups.iter().any(|group| group.computed != Computed::EXACT) {
         println!("{}", table::drift(&groups));
     }
-    for group in groups.iter().filter(|group| group.set.starts_with("generated")) {
+    let is_fitted =
+        |group: &&Group<'_>| group.set.starts_with("generated") || group.layout == LETTERS;
+    for group in groups.iter().filter(is_fitted) {
         println!("{}", table::profile(group));
     }
     Ok(())

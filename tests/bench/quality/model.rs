@@ -13,6 +13,7 @@ use docket::files::{self, ModelFiles};
 use docket::models::{self, ModelRef, Progress, Store};
 use docket::prompt::Prompter;
 use docket::prompt::fixed::FixedTokens;
+use docket::prompt::layout::letters::{LettersSettings, letters};
 use docket::prompt::layout::{self, Profile};
 use docket::prompt::options;
 use docket::prompt::tokens::model::ModelTokenizer;
@@ -25,6 +26,7 @@ use crate::cases::Case;
 use crate::computed::Computed;
 use crate::reading::Reader;
 use crate::record::Record;
+use crate::table::LETTERS;
 
 /// Probabilities of the server's own readout may differ from the bench's by this.
 const READOUT_TOLERANCE: f64 = 1e-9;
@@ -87,7 +89,10 @@ impl Model {
 
     /// The model's prompts in the layout of this id.
     pub(crate) fn layout(&self, id: &str, computed: Computed) -> anyhow::Result<ModelLayout> {
-        let layout = layout::layout(id).with_context(|| format!("no layout is called {id:?}"))?;
+        let layout = match id {
+            LETTERS => letters(&LettersSettings::default()),
+            id => layout::layout(id).with_context(|| format!("no layout is called {id:?}"))?,
+        };
         let content = format!("{:x}", Sha256::digest(format!("{layout:?}")));
         let profile = Profile { layout, ..self.profile };
         let tokenizer = Arc::clone(&self.tokenizer);
