@@ -6,6 +6,7 @@ pub mod decide;
 pub mod dialect;
 pub mod engine;
 pub mod error;
+pub mod extract;
 pub mod files;
 pub mod http;
 pub mod json;
