@@ -6,9 +6,11 @@
 mod choices;
 mod defaults;
 mod faults;
+mod images;
 pub mod keys;
 mod letters;
 mod pretence;
+pub mod profiles;
 pub mod quantity;
 
 use std::path::PathBuf;
@@ -21,6 +23,7 @@ pub use self::choices::{
     LayoutChoice, PrecisionChoice, Readout, SamplesDefault,
 };
 pub use self::faults::{Fault, Faults};
+pub use self::images::ImagesConfig;
 pub use self::letters::LettersConfig;
 pub use self::pretence::FakeFaults;
 
@@ -44,6 +47,8 @@ const CHUNK_TOKENS_MAX: u32 = 8192;
 pub struct Config {
     /// The wire.
     pub http: HttpConfig,
+    /// From where images may be fetched.
+    pub images: ImagesConfig,
     /// What a decision may ask.
     pub decision: DecisionConfig,
     /// How questions are shown and read out in the letters manner.
@@ -98,6 +103,8 @@ pub struct DecisionConfig {
     pub dialect: DialectChoice,
     /// How prompts are arranged. Default: the model profile's layout.
     pub layout: LayoutChoice,
+    /// Settings that a request may ask for by name. Default none.
+    pub profiles: profiles::Profiles,
 }
 
 /// Which model.
@@ -192,6 +199,7 @@ impl Config {
     pub fn new(home: PathBuf, model: ModelRef) -> Self {
         Self {
             http: HttpConfig::default(),
+            images: ImagesConfig::default(),
             decision: DecisionConfig::default(),
             letters: LettersConfig::default(),
             model: ModelConfig {
@@ -213,6 +221,7 @@ impl Config {
     pub fn validate(&self) -> Result<(), Faults> {
         let mut faults = Faults::default();
         self.http.check(&mut faults);
+        self.images.check(&mut faults);
         self.decision.check(&mut faults);
         self.letters.check(&mut faults);
         self.model.check(&mut faults);

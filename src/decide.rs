@@ -5,9 +5,14 @@
 
 mod asked;
 mod ending;
+mod estimate;
+mod finding;
+mod inquiry;
 mod long;
+pub mod prompters;
 mod room;
 mod round;
+mod staged;
 mod tally;
 
 use std::future::Future;
@@ -19,17 +24,21 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::error::DecideError;
-use crate::json::Json;
 use crate::prompt::rendering::Within;
 use crate::prompt::tokens::fit::Unfit;
 use crate::prompt::tokens::off_thread;
-use crate::prompt::{Prompter, StatePrefix};
+use crate::prompt::{Prompter, StatePrefix, Told};
 use crate::question::answer::{Answer, Cost};
-use crate::question::{Decision, Manner, Samples};
+use crate::question::{Decision, Manner, Question, Samples};
 use crate::telemetry;
-use asked::{Asked, Orders};
+use asked::Orders;
+pub use estimate::Estimate;
+use finding::Source;
+use inquiry::Terms;
+use prompters::Prompters;
 use room::{Length, Room, state_too_long};
 use round::Round;
+use staged::Staged;
 use tally::Tally;
 
 /// Limits of a decision that the server sets.
@@ -47,25 +56,6 @@ pub struct Limits {
     pub context_tokens: u32,
     /// Longest suffix that is read in one piece; a longer one is read in chunks, like a state.
     pub suffix_tokens: u32,
-}
-
-/// Who makes the prompts in each manner.
-#[derive(Debug, Clone)]
-pub struct Prompters {
-    /// In [`Manner::Profile`].
-    pub profile: Arc<Prompter>,
-    /// In [`Manner::Letters`].
-    pub letters: Arc<Prompter>,
-}
-
-impl Prompters {
-    /// Who makes them in `manner`.
-    pub fn of(&self, manner: Manner) -> &Arc<Prompter> {
-        match manner {
-            Manner::Profile => &self.profile,
-            Manner::Letters => &self.letters,
-        }
-    }
 }
 
 /// Makes decisions: the model's prompts, the actors, and the limits.
@@ -97,6 +87,12 @@ pub struct Made {
     pub answers: Vec<Answer>,
     /// What it cost.
     pub cost: Cost,
+    /// Ids of the questions that were read, stage after stage.
+    pub stages: Vec<Vec<String>>,
+    /// Whether the state was resident when it came.
+    pub reused: bool,
+    /// The state's text as the model read it, where something was found in it.
+    pub state_text: Option<String>,
     /// The open decision.
     pub decision: DecisionHandle,
 }
@@ -148,15 +144,15 @@ impl Decider {
     /// [`DecideError::Invalid`] when the state is certainly more than the context.
     pub async fn prefix(
         &self,
-        manner: Manner,
-        state: Json,
+        prompter: &Arc<Prompter>,
+        told: Told,
         salt: [u8; 32],
     ) -> Result<StatePrefix, DecideError> {
-        let prompter = Arc::clone(self.prompters.of(manner));
+        let prompter = Arc::clone(prompter);
         let tokens_max = self.limits.context_tokens as usize;
-        let prefix = off_thread(Prompter::state_bytes(&state), move |gone| {
+        let prefix = off_thread(told.bytes(), move |gone| {
             let began = Instant::now();
-            let prefix = prompter.prefix_within(&state, &salt, Within { tokens_max, gone });
+            let prefix = prompter.prefix_within(&told, &salt, Within { tokens_max, gone });
             telemetry::state_prompted(began.elapsed());
             prefix
         });
@@ -182,14 +178,16 @@ impl Decider {
         decision: Decision,
         deadline: Instant,
     ) -> Result<Made, DecideError> {
-        let orders = self.orders(&decision);
-        let prompter = self.prompters.of(decision.manner);
-        let prefix = self.prefix(decision.manner, decision.state, asker.salt).await?;
-        let room = Room::after(&prefix.prefix, self.limits.context_tokens)?;
-        let first = Round::first(prompter, decision.questions, orders, room);
-        let (mut asked, mut round) = first.await?;
-        let lane = decision.lane.unwrap_or_default();
+        let prompter = self.prompters.for_decision(&decision)?;
+        let terms = self.terms(&prompter, &decision);
+        let wants_state_text = decision.wants_state_text;
         let deadline_is_asked = decision.timeout.is_some();
+        let lane = decision.lane.unwrap_or_default();
+        let mut staged = Staged::new(&prompter, &decision)?;
+        let told = Told { context: decision.context, state: decision.state };
+        let prefix = self.prefix(&prompter, told, asker.salt).await?;
+        let room = Room::after(&prefix.prefix, self.limits.context_tokens)?;
+        let reused = self.actors.is_resident(&prefix.prefix);
         let meta = DecisionMeta {
             tenant: asker.tenant,
             lane,
@@ -200,38 +198,54 @@ impl Decider {
             first_tokens: 0,
             suffix_tokens_max: 1,
         };
-        let mut session = self.actors.open(round.short(&meta, self.limits.suffix_tokens))?;
         let mut tally = Tally::new(lane, prefix.prefix.tokens());
+        let questions = staged.begin(decision.questions);
+        let (mut asked, mut round) = Round::first(&prompter, questions, &terms, room).await?;
+        let mut session = self.actors.open(round.short(&meta, self.limits.suffix_tokens))?;
         tally.prepared(asker.since.elapsed());
-        while !round.specs.is_empty() {
-            let outcomes = self.read(&mut session, &meta, &round).await?;
-            tally.add(&round.specs, &outcomes, self.limits.suffix_tokens);
-            round.count(&asked);
+        loop {
+            while !round.specs.is_empty() {
+                let outcomes = self.read(&mut session, &meta, &round).await?;
+                tally.add(&round.specs, &outcomes, self.limits.suffix_tokens);
+                round.count(&asked);
+                let began = Instant::now();
+                round.absorb(&mut asked, outcomes)?;
+                telemetry::read_out(began.elapsed());
+                let began = Instant::now();
+                (asked, round) = Round::next(&prompter, asked, room).await?;
+                tally.prepared(began.elapsed());
+            }
             let began = Instant::now();
-            round.absorb(&mut asked, outcomes)?;
-            telemetry::read_out(began.elapsed());
-            let began = Instant::now();
-            (asked, round) = Round::next(prompter, asked, room).await?;
+            staged.end(asked);
+            let Some(questions) = staged.next() else { break };
+            (asked, round) = Round::first(&prompter, questions, &terms, room).await?;
             tally.prepared(began.elapsed());
         }
-        let question_tokens: u64 = asked.iter().map(|asked| u64::from(asked.own_tokens)).sum();
-        let input_tokens = u64::from(prefix.state_tokens) + question_tokens;
+        let (answers, stages, own_tokens) = staged.finish();
+        let input_tokens = u64::from(prefix.state_tokens) + own_tokens;
         let cost = tally.cost(input_tokens, u32::from(prefix.tokenised));
-        for asked in &asked {
-            telemetry::questions(asked.question.kind.name(), 1);
-        }
-        let answers: Vec<_> = asked.into_iter().map(Asked::answer).collect();
         for mass in answers.iter().filter_map(|answer| answer.diagnostics.label_mass) {
             telemetry::label_mass(mass);
         }
-        Ok(Made { answers, cost, decision: session })
+        let text = terms.source.filter(|_| wants_state_text);
+        let state_text = text.map(|source| source.text().to_owned());
+        Ok(Made { answers, cost, stages, reused, state_text, decision: session })
+    }
+
+    /// What the decision's questions have in common.
+    fn terms(&self, prompter: &Prompter, decision: &Decision) -> Terms {
+        let searches = |question: &Question| question.finds.is_some() || question.cites;
+        let needs_text = decision.wants_state_text || decision.questions.iter().any(searches);
+        let text = || prompter.state_text(&decision.state).into_owned();
+        let source = needs_text.then(|| Arc::new(Source::new(text())));
+        Terms { orders: self.orders(decision), source }
     }
 
     /// In how many orders the decision's questions are read.
     fn orders(&self, decision: &Decision) -> Orders {
         let by_default = match decision.manner {
             Manner::Profile => self.limits.samples.map_or(Samples::Auto, Samples::Count),
-            Manner::Letters => Samples::Count(1),
+            Manner::Letters | Manner::Plain => Samples::Count(1),
         };
         let samples = decision.samples.unwrap_or(by_default);
         Orders { samples, samples_max: self.limits.samples_max }

@@ -4,9 +4,19 @@
 //! and encodes from those of `question::answer`; HTTP statuses are in `problem` only.
 
 mod decisio;
+pub mod decisions;
+#[cfg(test)]
+mod fuzz;
+mod gmlx;
+pub mod images;
+pub mod loaded;
+mod openai;
 pub mod problem;
+mod selfserve;
 mod shapes;
+mod staging;
 mod systemone;
+mod vllm;
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -16,8 +26,9 @@ use thiserror::Error;
 use crate::error::{DecideError, Problem};
 use crate::json::Json;
 use crate::question::Decision;
-use crate::service::{Decided, Prewarm, Prewarmed};
+use crate::service::{Decided, Health, ModelEntry, Prewarm, Prewarmed};
 
+use images::ImageRules;
 use problem::{Fault, FullStatus, Refusal, RequestFault};
 
 /// Default of [`RequestLimits::questions_max`].
@@ -43,11 +54,21 @@ pub enum Dialect {
     Systemone,
     /// decisio's server.
     Decisio,
+    /// self's server; its name is `self`.
+    SelfServe,
+    /// vLLM's structured decisions.
+    Vllm,
+    /// gmlx's server.
+    Gmlx,
+    /// `OpenAI`'s decisions, whose route is its own.
+    Openai,
 }
 
 /// A name that is no dialect's.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("no dialect of this name is served; available: systemone, decisio")]
+#[error(
+    "no dialect of this name is served; available: systemone, decisio, self, vllm, gmlx, openai"
+)]
 pub struct UnknownDialect;
 
 /// What a request may ask for, whatever its dialect.
@@ -87,7 +108,7 @@ pub enum Debug {
 }
 
 /// What an answer has beside its answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Extras {
     /// How each question was read.
     pub diagnostics: bool,
@@ -95,6 +116,10 @@ pub struct Extras {
     pub debug: Option<Debug>,
     /// The fields that answers to a request with images have.
     pub with_images: bool,
+    /// The request's id, as `x-request-id` says it.
+    pub request_id: String,
+    /// From the request's first byte to now.
+    pub total: Duration,
 }
 
 /// The letters route below System One, which has a body of its own.
@@ -151,13 +176,18 @@ pub struct Undecoded {
 
 impl Dialect {
     /// All dialects.
-    pub const ALL: [Self; 2] = [Self::Systemone, Self::Decisio];
+    pub const ALL: [Self; 6] =
+        [Self::Systemone, Self::Decisio, Self::SelfServe, Self::Vllm, Self::Gmlx, Self::Openai];
 
     /// Its name in flags, paths and headers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Systemone => "systemone",
             Self::Decisio => "decisio",
+            Self::SelfServe => "self",
+            Self::Vllm => "vllm",
+            Self::Gmlx => "gmlx",
+            Self::Openai => "openai",
         }
     }
 
@@ -173,6 +203,10 @@ impl Dialect {
         match self {
             Self::Systemone => systemone::decode::decision(body, limits),
             Self::Decisio => decisio::decode::decision(body, limits),
+            Self::SelfServe => selfserve::decode::decision(body, limits),
+            Self::Vllm => vllm::decode::decision(body, limits),
+            Self::Gmlx => gmlx::decode::decision(body, limits),
+            Self::Openai => openai::decode::decision(body, limits),
         }
     }
 
@@ -186,8 +220,12 @@ impl Dialect {
         limits: &RequestLimits,
     ) -> Result<Decoded<Prewarm>, Undecoded> {
         match self {
-            Self::Systemone => systemone::decode::prewarm(body, limits),
+            Self::Systemone | Self::SelfServe | Self::Openai => {
+                systemone::decode::prewarm(body, limits)
+            }
+            Self::Vllm => vllm::decode::prewarm(body, limits),
             Self::Decisio => decisio::decode::prewarm(body, limits),
+            Self::Gmlx => gmlx::decode::prewarm(body, limits),
         }
     }
 
@@ -195,10 +233,14 @@ impl Dialect {
     ///
     /// # Errors
     /// [`DecideError::Internal`] where a number is not finite, which JSON cannot carry.
-    pub fn decided(self, decided: &Decided, extras: Extras) -> Result<String, DecideError> {
+    pub fn decided(self, decided: &Decided, extras: &Extras) -> Result<String, DecideError> {
         match self {
             Self::Systemone => systemone::encode::decided(decided, extras),
             Self::Decisio => decisio::encode::decided(decided, extras),
+            Self::SelfServe => selfserve::encode::decided(decided),
+            Self::Vllm => vllm::encode::decided(decided, extras),
+            Self::Gmlx => gmlx::encode::decided(decided, extras),
+            Self::Openai => openai::encode::decided(decided),
         }
     }
 
@@ -212,7 +254,9 @@ impl Dialect {
         debug_allowed: bool,
     ) -> Result<Headed, RequestFault> {
         match self {
-            Self::Systemone => Ok(Headed::default()),
+            Self::Systemone | Self::SelfServe | Self::Vllm | Self::Gmlx | Self::Openai => {
+                Ok(Headed::default())
+            }
             Self::Decisio => decisio::headers::read(header, debug_allowed),
         }
     }
@@ -220,7 +264,7 @@ impl Dialect {
     /// Whether `/health` says how questions are shown and read.
     pub fn has_settings_in_health(self) -> bool {
         match self {
-            Self::Systemone => false,
+            Self::Systemone | Self::SelfServe | Self::Vllm | Self::Gmlx | Self::Openai => false,
             Self::Decisio => true,
         }
     }
@@ -228,8 +272,42 @@ impl Dialect {
     /// Whether a decision may come as a form with files beside the JSON.
     pub fn takes_forms(self) -> bool {
         match self {
-            Self::Systemone => false,
-            Self::Decisio => true,
+            Self::SelfServe | Self::Vllm | Self::Gmlx | Self::Openai => false,
+            Self::Systemone | Self::Decisio => true,
+        }
+    }
+
+    /// In which forms it takes images, and how large.
+    pub fn image_rules(self) -> ImageRules {
+        match self {
+            Self::Systemone | Self::Vllm | Self::Gmlx | Self::Openai => ImageRules::ALL,
+            Self::Decisio => ImageRules::DECISIO,
+            Self::SelfServe => ImageRules::SELF,
+        }
+    }
+
+    /// Whether a decision must be declared as `application/json` by that very name.
+    pub fn insists_on_json(self) -> bool {
+        match self {
+            Self::Systemone | Self::Decisio | Self::SelfServe | Self::Gmlx | Self::Openai => false,
+            Self::Vllm => true,
+        }
+    }
+
+    /// Whether a body may be declared as a form or as text and is JSON all the same, or be not declared
+    /// at all; never one that a browser sends for another site.
+    pub fn takes_undeclared(self) -> bool {
+        match self {
+            Self::Systemone | Self::Decisio | Self::SelfServe | Self::Vllm | Self::Openai => false,
+            Self::Gmlx => true,
+        }
+    }
+
+    /// Whether images are looked for in requests; else they are for its decoder to refuse.
+    pub fn finds_images(self) -> bool {
+        match self {
+            Self::Systemone | Self::Decisio | Self::SelfServe | Self::Vllm | Self::Openai => true,
+            Self::Gmlx => false,
         }
     }
 
@@ -237,15 +315,48 @@ impl Dialect {
     /// byte to now.
     pub fn headers(self, decided: &Decided, total: Duration) -> Vec<(&'static str, String)> {
         match self {
-            Self::Systemone => Vec::new(),
+            Self::Systemone | Self::SelfServe | Self::Vllm | Self::Gmlx | Self::Openai => {
+                Vec::new()
+            }
             Self::Decisio => decisio::headers::of(decided, total),
+        }
+    }
+
+    /// The list of models; `None` where the dialect has none of its own.
+    pub fn models(self, models: &[ModelEntry]) -> Option<String> {
+        match self {
+            Self::Systemone | Self::Decisio => None,
+            Self::Gmlx => Some(gmlx::encode::models(models)),
+            Self::Vllm => Some(vllm::encode::models(models)),
+            Self::SelfServe => Some(selfserve::models::models(models)),
+            Self::Openai => Some(openai::models::models(models)),
+        }
+    }
+
+    /// What `/health` says in the dialect's own words beside docket's, an object; `None` where it has
+    /// none. `model` is the served name.
+    pub fn health(self, health: &Health, model: &str) -> Option<serde_json::Value> {
+        match self {
+            Self::Systemone | Self::Decisio | Self::Vllm | Self::Gmlx | Self::Openai => None,
+            Self::SelfServe => Some(selfserve::models::health(health, model)),
+        }
+    }
+
+    /// Whether `/health` fails where the server is not ready, though it was asked for life only.
+    pub fn health_is_readiness(self) -> bool {
+        match self {
+            Self::Systemone | Self::Decisio | Self::Vllm | Self::Gmlx | Self::Openai => false,
+            Self::SelfServe => true,
         }
     }
 
     /// Encodes what a prewarm did.
     pub fn prewarmed(self, prewarmed: &Prewarmed, full: FullStatus) -> String {
         match self {
-            Self::Systemone | Self::Decisio => systemone::encode::prewarmed(prewarmed, full),
+            Self::Systemone | Self::Decisio | Self::SelfServe | Self::Vllm | Self::Openai => {
+                systemone::encode::prewarmed(prewarmed, full)
+            }
+            Self::Gmlx => gmlx::encode::prewarmed(prewarmed),
         }
     }
 
@@ -254,6 +365,10 @@ impl Dialect {
         match self {
             Self::Systemone => problem::systemone(fault, full),
             Self::Decisio => problem::decisio(fault, full),
+            Self::SelfServe => problem::selfserve(fault, full),
+            Self::Vllm => problem::vllm(fault, full),
+            Self::Gmlx => problem::gmlx(fault, full),
+            Self::Openai => problem::openai(fault, full),
         }
     }
 }

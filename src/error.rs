@@ -56,6 +56,14 @@ impl From<usize> for Step {
     }
 }
 
+/// Names, as a message tells them.
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => "there is none".to_owned(),
+        names => format!("there is {}", names.join(", ")),
+    }
+}
+
 /// Why a decision was not made.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DecideError {
@@ -65,6 +73,28 @@ pub enum DecideError {
     /// The request is understood, but the engine or model cannot do it.
     #[error("{0}")]
     Unsupported(String),
+    /// The request asks for something that the served model has not, as its capabilities say.
+    #[error("{0}")]
+    Capability(String),
+    /// What the request gives the chat template cannot be used.
+    #[error("{0}")]
+    Template(String),
+    /// No model of this name is served.
+    #[error("no model {name} is served, there is {}", .available.join(", "))]
+    UnknownModel {
+        /// As sent, cut.
+        name: String,
+        /// Names that are.
+        available: Vec<String>,
+    },
+    /// No profile of this name is configured.
+    #[error("no profile {name} is configured, {}", listed(.available))]
+    UnknownProfile {
+        /// As sent, cut.
+        name: String,
+        /// Names that are.
+        available: Vec<String>,
+    },
     /// No question can be read from the served model at all: it is not causal, or its vocabulary has
     /// no two labels of one token each. A dialect with a status for a model that does not support
     /// decisions (501) gives that one.

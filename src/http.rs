@@ -5,9 +5,12 @@
 
 mod answer;
 mod auth;
+mod batch;
 mod body;
 mod decide;
+mod decisions;
 mod encoding;
+mod estimate;
 mod guard;
 mod headers;
 mod health;
@@ -27,8 +30,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Uri};
 use axum::middleware;
 use axum::response::Response;
 use axum::routing::{delete, get, post};
@@ -39,7 +42,9 @@ use crate::dialect::{Dialect, RequestLimits};
 use crate::service::Service;
 
 pub use auth::{ApiKeyError, AuthConfig, KEYS_MAX};
+pub use batch::STATES_MAX as BATCH_STATES_MAX;
 pub use body::{BODIES_BYTES_MAX, BODY_BYTES_MAX, BODY_TIMEOUT};
+pub use images::{IMAGE_FETCH_TIMEOUT, IMAGE_FETCHES_MAX, IMAGES_MAX, ImageFetching};
 
 /// Most bodies that are decompressed and parsed at one time outside the runtime's own turn.
 const PARSERS_MAX: usize = 4;
@@ -64,6 +69,8 @@ pub struct HttpConfig {
     pub queue_full_status: FullStatus,
     /// Whether a request may ask for the raw readout. Default no.
     pub debug_readout: bool,
+    /// From where images may be fetched; by default from public addresses, with TLS.
+    pub images: ImageFetching,
 }
 
 impl Default for HttpConfig {
@@ -77,6 +84,7 @@ impl Default for HttpConfig {
             body_timeout: BODY_TIMEOUT,
             queue_full_status: FullStatus::default(),
             debug_readout: false,
+            images: ImageFetching::default(),
         }
     }
 }
@@ -87,16 +95,22 @@ struct App {
     config: HttpConfig,
     bodies: body::Held,
     parsers: Semaphore,
+    fetcher: images::Fetcher,
 }
 
 /// All routes over `service`.
 pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
     let bodies = body::Held::new(config.bodies_bytes_max);
     crate::telemetry::bodies_max(config.bodies_bytes_max, PARSERS_MAX);
-    let app = Arc::new(App { service, config, bodies, parsers: Semaphore::new(PARSERS_MAX) });
+    let (parsers, fetcher) = (Semaphore::new(PARSERS_MAX), images::Fetcher::new(config.images));
+    let app = Arc::new(App { service, config, bodies, parsers, fetcher });
     Router::new()
         .route("/v1/systemone", post(decide::decide))
         .route("/v1/decide", post(decide::decide))
+        .route("/v1/systemone/batch", post(batch::batch))
+        .route("/{dialect}/v1/systemone/batch", post(batch::batch))
+        .route("/v1/estimate", post(estimate::estimate))
+        .route("/{dialect}/v1/estimate", post(estimate::estimate))
         .route("/v1/answer", post(answer::answer))
         .route("/v1/tasks", post(tasks::register).get(tasks::list))
         .route("/v1/tasks/import", post(tasks::import))
@@ -120,10 +134,16 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
         .route("/prewarm", post(prewarm::prewarm))
         .route("/prewarm/{handle}", delete(prewarm::unpin))
         .route("/v1/models", get(texts::models))
+        .route("/v1/model", get(texts::model))
+        .route("/self/v1/model", get(texts::model))
+        .route("/v1/decisions", post(decisions::decisions))
+        .route("/openai/v1/decisions", post(decisions::decisions))
         .route("/{dialect}/v1/systemone", post(decide::decide))
         .route("/{dialect}/v1/decide", post(decide::decide))
         .route("/decisio/v1/answer", post(answer::answer))
         .route("/{dialect}/v1/prewarm", post(prewarm::prewarm))
+        .route("/{dialect}/v1/prewarm/{handle}", delete(prewarm::unpin))
+        .route("/{dialect}/prewarm", post(prewarm::prewarm))
         .route("/{dialect}/v1/models", get(texts::models))
         .route("/health", get(health::health))
         .route("/metrics", get(texts::metrics))
@@ -135,7 +155,12 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
 }
 
 /// Patterns of the routes above: the only values of the metrics' `route` label beside `other`.
-const ROUTES: [&str; 33] = [
+const ROUTES: [&str; 43] = [
+    "/{dialect}/v1/prewarm/{handle}",
+    "/v1/systemone/batch",
+    "/{dialect}/v1/systemone/batch",
+    "/v1/estimate",
+    "/{dialect}/v1/estimate",
     "/v1/systemone",
     "/v1/decide",
     "/v1/answer",
@@ -162,9 +187,14 @@ const ROUTES: [&str; 33] = [
     "/prewarm",
     "/prewarm/{handle}",
     "/v1/models",
+    "/v1/model",
+    "/self/v1/model",
+    "/v1/decisions",
+    "/openai/v1/decisions",
     "/{dialect}/v1/systemone",
     "/{dialect}/v1/decide",
     "/{dialect}/v1/prewarm",
+    "/{dialect}/prewarm",
     "/{dialect}/v1/models",
     "/health",
     "/metrics",
@@ -174,14 +204,17 @@ const ROUTES: [&str; 33] = [
 /// Routes that need no key on a server which has keys.
 const PUBLIC_ROUTES: [&str; 3] = ["/health", "/{dialect}/health", "/openapi.json"];
 
-async fn not_found(State(app): State<Arc<App>>, uri: Uri) -> Response {
-    let path = respond::excerpt(uri.path());
-    app.refuse(app.config.dialect, &RequestFault::NotFound { path }.into())
+async fn not_found(State(app): State<Arc<App>>, request: Request) -> Response {
+    let method = respond::excerpt(request.method().as_str());
+    let path = respond::excerpt(request.uri().path());
+    let dialect = app.dialect_of_unknown(&request);
+    app.refuse(dialect, &RequestFault::NotFound { method, path }.into())
 }
 
 async fn method_not_allowed(State(app): State<Arc<App>>, request: Request) -> Response {
     let method = respond::excerpt(request.method().as_str());
-    app.refuse(app.config.dialect, &RequestFault::MethodNotAllowed { method }.into())
+    let dialect = app.dialect_of_unknown(&request);
+    app.refuse(dialect, &RequestFault::MethodNotAllowed { method }.into())
 }
 
 /// The dialect in a request's path, where its route has one: the first segment as it was sent, so
@@ -203,6 +236,19 @@ impl App {
     /// The response to a request that was not answered.
     fn refuse(&self, dialect: Dialect, fault: &Fault) -> Response {
         respond::refuse(dialect.refusal(fault, self.config.queue_full_status), fault)
+    }
+
+    /// The dialect of a request that has no route, or does not get to it: that of its path's first
+    /// segment or of a path that is one dialect's own, else of its header, else the server's.
+    fn dialect_of_unknown(&self, request: &Request) -> Dialect {
+        match request.uri().path() {
+            "/v1/decisions" => return Dialect::Openai,
+            "/v1/model" => return Dialect::SelfServe,
+            _ => {}
+        }
+        let first = request.uri().path().split('/').nth(1).and_then(|name| name.parse().ok());
+        let named = || self.dialect(None, request.headers()).unwrap_or(self.config.dialect);
+        first.unwrap_or_else(named)
     }
 
     /// The dialect a request speaks: that of its path, else of its header, else the server's.

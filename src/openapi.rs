@@ -3,8 +3,13 @@
 //! It is plain data beside the code that it describes: exact enough that a fuzzer which follows it is
 //! answered, and one which breaks it is refused.
 
+mod batch;
+mod decisions;
+mod found;
 mod health;
+mod prewarm;
 mod schemas;
+mod staged;
 mod tasks;
 
 use serde_json::{Value, json};
@@ -99,7 +104,9 @@ fn paths() -> Value {
         }},
     });
     if let Some(paths) = paths.as_object_mut() {
+        paths.extend(batch::paths());
         paths.extend(tasks::paths());
+        paths.extend(decisions::paths());
     }
     paths
 }
@@ -120,7 +127,7 @@ fn unpin(id: &str) -> Value {
 }
 
 fn post(id: &str, summary: &str, schema: &str, answered: &Value) -> Value {
-    let statuses = [400, 401, 408, 413, 414, 415, 422, 429, 431, 500, 503, 504];
+    let statuses = [400, 401, 408, 413, 414, 415, 422, 429, 431, 500, 502, 503, 504];
     json!({
         "operationId": id,
         "summary": summary,
@@ -148,7 +155,7 @@ fn post(id: &str, summary: &str, schema: &str, answered: &Value) -> Value {
 
 /// The same responses, of a request whose body was looked at.
 fn with_ignored(mut responses: Value) -> Value {
-    for status in ["400", "422", "429", "500", "503", "504"] {
+    for status in ["400", "422", "429", "500", "502", "503", "504"] {
         let header = &mut responses[status]["headers"];
         if let (Some(header), Some(more)) = (header.as_object_mut(), headers([IGNORED]).as_object())
         {
@@ -267,6 +274,7 @@ fn failure(status: u16) -> Value {
         422 => ("Every fault of the body, or that the model answers no questions", "Invalid"),
         429 => ("Too much waits; come back after Retry-After", "Failure"),
         431 => ("There are too many headers", "Failure"),
+        502 => ("An image could not be fetched", "Failure"),
         503 => ("Not now; come back", "Failure"),
         504 => ("Not answered within the deadline", "Failure"),
         _ => ("Our own fault", "Failure"),

@@ -18,8 +18,10 @@ pub mod state;
 pub mod template;
 pub mod tokenised;
 pub mod tokens;
+mod told;
 pub mod wording;
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -29,6 +31,8 @@ use thiserror::Error;
 use crate::files::PromptFacts;
 use crate::json::Json;
 use crate::question::{Kind, Question, Samples, Shown};
+pub use told::{StatePrefix, Told};
+
 use labels::Alphabet;
 use layout::{Layout, Profile};
 use rendering::{Rendering, Within};
@@ -64,6 +68,9 @@ pub enum PromptError {
         /// The text before a label.
         tail: String,
     },
+    /// With the values that a request gave the template, a prompt ends in another way.
+    #[error("with these values the chat template ends the prompt differently")]
+    Tail,
     /// A word that the layout uses as a label is not one token of its own.
     #[error("the layout's label `{word}` is not one token of its own after {tail:?}")]
     Word {
@@ -72,17 +79,6 @@ pub enum PromptError {
         /// The text before it.
         tail: String,
     },
-}
-
-/// A state's prefix, ready for reads.
-#[derive(Debug, Clone)]
-pub struct StatePrefix {
-    /// Head and state.
-    pub prefix: Prefix,
-    /// Tokens of the state's text alone, for usage.
-    pub state_tokens: u32,
-    /// Whether the state was tokenised for this call, and not found tokenised.
-    pub tokenised: bool,
 }
 
 /// Makes prompts for one model in one layout. Built once, shared by all requests.
@@ -106,6 +102,9 @@ pub struct Prompter {
     /// Ids of the words for no and yes, where the layout asks some nouls by words.
     words: Option<[u32; 2]>,
     states: TokenisedStates,
+    /// What it was made of, for one that is made with other values for the template.
+    facts: PromptFacts,
+    fingerprint: String,
 }
 
 impl Prompter {
@@ -125,14 +124,40 @@ impl Prompter {
         profile: Profile,
         fingerprint: &str,
     ) -> Result<Self, PromptError> {
+        Self::made(tokenizer, (facts, &[]), profile, fingerprint)
+    }
+
+    /// The same for a request that gives the template values of its own: another head, another root
+    /// of segment keys, and the same labels at the same place.
+    ///
+    /// * `values`: by name.
+    ///
+    /// # Errors
+    /// [`PromptError`], and [`PromptError::Tail`] where the prompts would end in another way.
+    pub fn with_values(&self, values: &[(String, Json)]) -> Result<Self, PromptError> {
+        let text = Json::Object(values.to_vec()).compact();
+        let fingerprint = format!("{}\n{text}", self.fingerprint);
+        let tokenizer = Arc::clone(&self.tokenizer);
+        let made = Self::made(tokenizer, (&self.facts, values), self.profile, &fingerprint)?;
+        let has_same_end = made.after_text == self.after_text && made.after_ids == self.after_ids;
+        let has_same_labels = made.alphabet.ids == self.alphabet.ids && made.words == self.words;
+        if has_same_end && has_same_labels { Ok(made) } else { Err(PromptError::Tail) }
+    }
+
+    fn made(
+        tokenizer: Arc<dyn TextTokenizer>,
+        (facts, values): (&PromptFacts, &[(String, Json)]),
+        profile: Profile,
+        fingerprint: &str,
+    ) -> Result<Self, PromptError> {
         let prefill = parts::prefill(facts, profile.layout);
-        let probe = parts::frame(facts, &parts::turns(profile.layout, prefill, None))?;
+        let probe = parts::frame(facts, &parts::turns(profile.layout, prefill, None), values)?;
         let (slot, alphabet) =
             parts::labelled(&*tokenizer, &probe, (prefill, profile.layout.codes))?;
         let words = parts::words(&*tokenizer, &slot, profile.layout)?;
         let layout = parts::served(profile.layout, words);
         let turns = parts::turns(&layout, prefill, Some(&alphabet));
-        let Frame { before, after } = parts::frame(facts, &turns)?;
+        let Frame { before, after } = parts::frame(facts, &turns, values)?;
         let (head_ids, lead) = parts::split_before(&*tokenizer, &before);
         let begun = if slot.lead.is_empty() && !prefill.is_empty() { " " } else { "" };
         let (after_text, after_ids) = parts::split_after(&*tokenizer, &(after + prefill + begun));
@@ -152,6 +177,8 @@ impl Prompter {
             alphabet,
             words,
             states,
+            facts: facts.clone(),
+            fingerprint: fingerprint.to_owned(),
         })
     }
 
@@ -175,13 +202,22 @@ impl Prompter {
     /// [`Unfit`]: a text of many megabytes is refused without being tokenised whole.
     pub fn prefix_within(
         &self,
-        state: &Json,
+        told: &Told,
         salt: &[u8],
         within: Within<'_>,
     ) -> Result<StatePrefix, Unfit> {
         let encode =
             |part: &str| encode_within(&*self.tokenizer, part, within.tokens_max, within.gone);
-        self.prefix_by(&state::state_text(state, self.layout.state), salt, encode)
+        let text = self.state_text(&told.state);
+        match &told.context {
+            Some(context) => self.prefix_by(&[context, "\n\n", &*text].concat(), salt, encode),
+            None => self.prefix_by(&text, salt, encode),
+        }
+    }
+
+    /// A state as the model reads it.
+    pub fn state_text<'s>(&self, state: &'s Json) -> Cow<'s, str> {
+        state::state_text(state, self.layout.state)
     }
 
     /// Most bytes of the text that [`Self::prefix`] would tokenise; of a string exactly its bytes.
@@ -210,6 +246,7 @@ impl Prompter {
         let wanted = match question.samples.unwrap_or(asked) {
             Samples::Auto => self.profile.samples.of(&question.kind),
             Samples::Count(count) => count,
+            Samples::Adaptive(adaptive) => adaptive.orders_max,
         };
         let distinct = u32::try_from(question.kind.orders_max()).unwrap_or(u32::MAX);
         wanted.min(samples_max).min(distinct).max(1)
@@ -232,6 +269,12 @@ impl Prompter {
     /// Whether the first order of this noul shows yes before no.
     pub fn yes_first(&self, kind: &Kind) -> bool {
         self.layout.noul.yes_first(kind)
+    }
+
+    /// A question in words, on one line; the layout's default of its kind where it has none.
+    pub fn question_words(&self, question: &Question) -> String {
+        let text = wording::instructions(&self.layout, question);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     /// The layout's id.
@@ -313,7 +356,12 @@ impl Prompter {
     fn read_of(&self, mut suffix: Vec<u32>, kind: &Kind, shown: &Shown) -> ReadSpec {
         suffix.extend_from_slice(&self.after_ids);
         let labels = self.label_ids(kind, shown);
-        ReadSpec { suffix: suffix.into(), labels: labels.into(), want_hidden: false }
+        ReadSpec {
+            suffix: suffix.into(),
+            labels: labels.into(),
+            want_hidden: false,
+            want_mass: false,
+        }
     }
 
     fn label_ids(&self, kind: &Kind, shown: &Shown) -> Vec<u32> {

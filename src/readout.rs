@@ -6,6 +6,7 @@
 pub mod chunks;
 pub mod confidence;
 mod correction;
+pub mod noul;
 pub mod orders;
 pub mod softmax;
 
@@ -28,6 +29,9 @@ pub struct ReadingSpec {
     pub labels_max: usize,
     /// Orders to read each list of options in; lowered to those that differ.
     pub orders: u32,
+    /// Where the orders are read one after the other: the entropy in nats at which a list's average is
+    /// certain enough, so that no further one is.
+    pub entropy_max: Option<f64>,
     /// Divisor of the log-probabilities, above 0; 1 leaves them as they are.
     pub temperature: f64,
     /// What was learned about the question; in place of the temperature, and only where all options
@@ -116,6 +120,8 @@ pub struct Reading {
     done: Vec<Round>,
     /// Lists of options of the round to be read; empty once decided.
     lists: Vec<Vec<usize>>,
+    /// What was read of each list in orders that are read one after the other: `[lists][orders]`.
+    partly: Vec<Vec<LabelReading>>,
     tally: Tally,
     /// Hidden state of the first order, of a question that is read in one list.
     hidden: Option<Vec<f32>>,
@@ -141,6 +147,7 @@ impl Reading {
         Self {
             spec,
             done: Vec::new(),
+            partly: vec![Vec::new(); lists.len()],
             lists,
             tally: Tally::default(),
             hidden: None,
@@ -150,8 +157,7 @@ impl Reading {
 
     /// The reads of this round; empty when the question is decided.
     pub fn wanted(&self) -> Vec<Shown> {
-        let alone = self.lists.len() == 1;
-        let orders = self.lists.iter().flat_map(|list| self.orders_of(list, alone));
+        let orders = (0..self.lists.len()).flat_map(|at| self.next_orders(at));
         orders.map(|options| Shown { options }).collect()
     }
 
@@ -165,11 +171,19 @@ impl Reading {
     pub fn absorb(&mut self, readings: Vec<LabelReading>) -> Result<(), NonFinite> {
         assert_eq!(readings.len(), self.wanted().len(), "one reading for each read wanted");
         let mut readings = readings.into_iter();
+        for at in 0..self.lists.len() {
+            let orders = self.next_orders(at).len();
+            self.partly[at].extend(readings.by_ref().take(orders));
+        }
+        if !self.wanted().is_empty() {
+            return Ok(());
+        }
         let lists = std::mem::take(&mut self.lists);
+        let partly = std::mem::take(&mut self.partly);
         let mut round = Round { lists, probabilities: Vec::new(), winners: Vec::new() };
         let alone = round.lists.len() == 1;
-        for list in &round.lists {
-            let orders = self.orders_of(list, alone).into_iter().zip(readings.by_ref());
+        for (list, readings) in round.lists.iter().zip(partly) {
+            let orders = self.orders_of(list, alone).into_iter().zip(readings);
             let (p, winner) = self.read_list(list, orders)?;
             round.probabilities.push(p);
             round.winners.push(winner);
@@ -177,6 +191,7 @@ impl Reading {
         if !alone {
             let winners = round.lists.iter().zip(&round.winners).map(|(list, &at)| list[at]);
             self.lists = chunks::split(&winners.collect::<Vec<_>>(), self.spec.labels_max);
+            self.partly = vec![Vec::new(); self.lists.len()];
         }
         self.done.push(round);
         Ok(())
@@ -251,6 +266,35 @@ impl Reading {
         let count = u32::try_from(readings.len()).unwrap_or(u32::MAX);
         self.tally.orders = self.tally.orders.max(count);
         Ok((average, winner))
+    }
+
+    /// The orders in which a list is to be read next: all at once, or one as long as their average is
+    /// not certain enough.
+    fn next_orders(&self, at: usize) -> Vec<Vec<usize>> {
+        let (list, read) = (&self.lists[at], &self.partly[at]);
+        let mut orders = self.orders_of(list, self.lists.len() == 1);
+        match self.spec.entropy_max {
+            _ if read.len() >= orders.len() => Vec::new(),
+            None => orders,
+            Some(_) if read.is_empty() => vec![orders.swap_remove(0)],
+            Some(entropy_max) if self.entropy(list, &orders, read) > entropy_max => {
+                vec![orders.swap_remove(read.len())]
+            }
+            Some(_) => Vec::new(),
+        }
+    }
+
+    /// Entropy of the average of what was read of a list, in nats; none where a read is not finite,
+    /// which [`Self::absorb`] tells of.
+    fn entropy(&self, list: &[usize], orders: &[Vec<usize>], read: &[LabelReading]) -> f64 {
+        let of_order = |(order, reading): (&Vec<usize>, &LabelReading)| {
+            Ok::<_, NonFinite>((order.clone(), softmax::softmax(&reading.logprobs)?))
+        };
+        let readings: Result<Vec<_>, _> = orders.iter().zip(read).map(of_order).collect();
+        readings.map_or(0.0, |readings| {
+            let average = orders::average(list, &readings);
+            softmax::entropy(&softmax::temper(average, self.spec.temperature))
+        })
     }
 
     /// The orders to read a list in. A list of one among several needs none: its option has won.

@@ -3,17 +3,22 @@
 //! `http` knows this trait, the dialects and nothing behind them; the binary gives it an
 //! implementation over prompt, actors and readout, the tests one of a few lines.
 
+pub mod images;
+
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use actors::{Lane, TenantId, Tier};
 use futures_util::future::BoxFuture;
 
+pub use crate::decide::Estimate;
 use crate::error::DecideError;
 use crate::json::Json;
 use crate::question::answer::{Answer, Cost};
 use crate::question::{Decision, Manner};
 use crate::tasks::order::{AbstentionOrder, TaskOrder};
+
+use images::{Image, ImageLimits};
 
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +52,10 @@ pub struct Prewarm {
     pub wait: bool,
     /// By which of the server's settings they are shown.
     pub manner: Manner,
+    /// The settings to show them by, where the request names some of the operator's.
+    pub profile: Option<String>,
+    /// What the prompts say ahead of the states, where the request says something.
+    pub context: Option<String>,
 }
 
 /// One state or a list of them; each a string, or any JSON but null.
@@ -112,6 +121,14 @@ pub struct Decided {
     pub tasks: Vec<String>,
     /// The served model's name.
     pub model: String,
+    /// Ids of the questions that were read, stage after stage; a stage of which none was is left out.
+    pub stages: Vec<Vec<String>>,
+    /// Whether the state was resident when it came.
+    pub reused: bool,
+    /// How the state is kept from now on, as long as no room is needed for others.
+    pub tier: Tier,
+    /// The state's text as the model read it, where something was found in it.
+    pub state_text: Option<String>,
     /// Called once the last byte of the response has been handed to the socket (that is when the
     /// registration of the state may begin); dropped uncalled where the client had gone.
     pub served: Box<dyn FnOnce() + Send>,
@@ -130,7 +147,7 @@ impl fmt::Debug for Decided {
 }
 
 /// An entry of `GET /v1/models`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ModelEntry {
     /// A name under which the model is served.
     pub name: String,
@@ -138,6 +155,12 @@ pub struct ModelEntry {
     pub description: String,
     /// `YYYY-MM-DD`, or empty where it is not known.
     pub release_date: String,
+    /// In which its weights are held, where it has any.
+    pub precision: Option<String>,
+    /// Longest prompt in tokens, where it is known.
+    pub context_tokens: Option<u64>,
+    /// Whether questions can be read from it.
+    pub is_readable: bool,
 }
 
 /// The process ends with this code when the engine is gone for good.
@@ -168,6 +191,40 @@ pub trait Service: Send + Sync + 'static {
         decision: Decision,
         arrival: Arrival,
     ) -> BoxFuture<'_, Result<Decided, DecideError>>;
+
+    /// What a decision would cost and wait for now; nothing is queued.
+    ///
+    /// # Errors
+    /// [`DecideError`] of a decision that would be refused whatever else there is to do.
+    fn estimate(
+        &self,
+        caller: Caller,
+        decision: Decision,
+        arrival: Arrival,
+    ) -> BoxFuture<'_, Result<Estimate, DecideError>>;
+
+    /// What of images the served model sees; `None` where it reads text only, as all do today. Then no
+    /// image of a request is fetched, and every request with one is refused.
+    fn images(&self) -> Option<ImageLimits> {
+        None
+    }
+
+    /// Answers all questions of a decision about images, at least one, beside its state; called only
+    /// where [`Service::images`] says that there can be.
+    ///
+    /// # Errors
+    /// As [`Service::decide`].
+    fn decide_seeing(
+        &self,
+        _: Caller,
+        _: Decision,
+        images: Vec<Image>,
+        _: Arrival,
+    ) -> BoxFuture<'_, Result<Decided, DecideError>> {
+        let count = images.len();
+        let message = format!("the served model reads text only, and there are {count} images");
+        Box::pin(async move { Err(DecideError::Unsupported(message)) })
+    }
 
     /// Makes the prefixes of states resident.
     ///

@@ -24,7 +24,7 @@ use crate::decide::{Decider, Limits};
 use crate::dialect::{Dialect, RequestLimits};
 use crate::files::FilesError;
 use crate::http::serve::ServeConfig;
-use crate::http::{ApiKeyError, AuthConfig, HttpConfig};
+use crate::http::{ApiKeyError, AuthConfig, HttpConfig, ImageFetching};
 use crate::models::PullError;
 use crate::prompt::PromptError;
 use crate::service::{EXIT_CODE_DEAD, Service};
@@ -272,6 +272,10 @@ fn http(config: &Config) -> Result<HttpConfig, StartError> {
         dialect: match config.decision.dialect {
             DialectChoice::SystemOne => Dialect::Systemone,
             DialectChoice::Decisio => Dialect::Decisio,
+            DialectChoice::SelfServe => Dialect::SelfServe,
+            DialectChoice::Vllm => Dialect::Vllm,
+            DialectChoice::Gmlx => Dialect::Gmlx,
+            DialectChoice::Openai => Dialect::Openai,
         },
         debug_readout: config.letters.debug_readout,
         auth: AuthConfig::from_texts(&keys)?,
@@ -281,6 +285,11 @@ fn http(config: &Config) -> Result<HttpConfig, StartError> {
             ..RequestLimits::default()
         },
         queue_full_status: config.http.queue_full_status,
+        images: ImageFetching {
+            allow_http: config.images.allow_http,
+            allow_private: config.images.allow_private,
+            timeout: config.images.fetch_timeout,
+        },
         body_bytes_max: usize::try_from(config.http.body_limit_bytes).unwrap_or(usize::MAX),
         ..HttpConfig::default()
     })

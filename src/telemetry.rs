@@ -3,6 +3,7 @@
 //! The metrics macros are used here only, so that a name is written once and the list below is
 //! complete. What a request moves is registered once and moved by handles.
 
+mod fetches;
 mod responses;
 
 use std::sync::LazyLock;
@@ -14,6 +15,7 @@ use metrics::{
     gauge, histogram,
 };
 
+pub(crate) use fetches::{FetchEnd, image_fetch, image_fetched, image_fetches_max};
 pub(crate) use responses::{Ended, RouteMeters};
 
 const REQUESTS: &str = "docket_http_requests_total";
@@ -22,6 +24,8 @@ const CONNECTIONS: &str = "docket_http_connections";
 const BODY_BYTES: &str = "docket_http_body_bytes";
 const REGISTRATION_BYTES: &str = "docket_task_registration_bytes";
 const PARSERS: &str = "docket_http_parsers_busy";
+const FETCHES: &str = "docket_image_fetches";
+const FETCHED: &str = "docket_image_fetches_total";
 const QUESTIONS: &str = "docket_questions_total";
 const QUESTION_READS: &str = "docket_question_reads_total";
 const SUFFIX_TOKENS: &str = "docket_suffix_tokens_total";
@@ -45,6 +49,8 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     (BODY_BYTES, Kind::Gauge, "Bytes of request bodies held before they are parsed"),
     (REGISTRATION_BYTES, Kind::Gauge, "Bytes of examples that registrations under way hold"),
     (PARSERS, Kind::Gauge, "Long bodies that are decompressed and parsed now"),
+    (FETCHES, Kind::Gauge, "Images that are being fetched now"),
+    (FETCHED, Kind::Counter, "Images that were to be fetched, by end"),
     (QUESTIONS, Kind::Counter, "Questions that were answered, by kind"),
     (QUESTION_READS, Kind::Counter, "Reads of questions that gave a result, by kind"),
     (SUFFIX_TOKENS, Kind::Counter, "Tokens behind the state in those reads, by kind"),
@@ -60,16 +66,16 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
 ];
 
 /// Kinds of questions, as their label has them.
-const KINDS: [&str; 3] = ["noul", "choice", "score"];
+const KINDS: [&str; 5] = ["noul", "choice", "score", "number", "excerpt"];
 
 static METERS: LazyLock<Meters> = LazyLock::new(Meters::new);
 
 /// Handles of what this crate moves; without a recorder they do nothing.
 struct Meters {
     /// By kind of question, in the order of [`KINDS`].
-    questions: [Counter; 3],
-    reads: [Counter; 3],
-    suffix_tokens: [Counter; 3],
+    questions: [Counter; 5],
+    reads: [Counter; 5],
+    suffix_tokens: [Counter; 5],
     connections: Gauge,
     body_bytes: Gauge,
     registration_bytes: Gauge,
@@ -126,6 +132,7 @@ pub fn describe() {
     }
     actors::observe::start();
     LazyLock::force(&METERS);
+    fetches::start();
     let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
     gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION"), "target" => target).set(1.0);
     limit(TOKENISERS, crate::prompt::tokens::TOKENISERS_MAX);
@@ -173,7 +180,7 @@ pub(crate) fn question_reads(kind: &'static str, reads: u64, suffix_tokens: u64)
     of_kind(&METERS.suffix_tokens, kind, suffix_tokens);
 }
 
-fn of_kind(counters: &[Counter; 3], kind: &str, count: u64) {
+fn of_kind(counters: &[Counter; 5], kind: &str, count: u64) {
     if let Some((_, counter)) = KINDS.iter().zip(counters).find(|(known, _)| **known == kind) {
         counter.increment(count);
     }

@@ -179,7 +179,9 @@ fn every_error_code_is_in_the_api_page() {
         own.to_string_lossy().contains("/tests")
     };
     let sources = sources.into_iter().flatten().filter(|path| !is_test(path));
-    let codes: Vec<String> = sources.flat_map(|path| error_codes(&support::read(&path))).collect();
+    let own = |source: &str| source.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+    let codes: Vec<String> =
+        sources.flat_map(|path| error_codes(&own(&support::read(&path)))).collect();
     for known in ["lone_surrogate", "samples_invalid", "body_too_large", "engine_dead", "too_long"]
     {
         assert!(codes.iter().any(|code| code == known), "{known} is not found in the sources");

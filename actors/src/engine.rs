@@ -136,6 +136,9 @@ pub struct Row<S> {
     pub labels: Arc<[u32]>,
     /// Whether the last hidden state is wanted too.
     pub want_hidden: bool,
+    /// Whether the probability of all labels over the whole vocabulary is wanted, where the engine reads
+    /// label rows only.
+    pub want_mass: bool,
 }
 
 /// What one row gave.
@@ -143,7 +146,8 @@ pub struct Row<S> {
 pub struct RowOutcome {
     /// Natural log-probabilities over the whole vocabulary, at the read position: `[labels]`.
     pub logprobs: Vec<f32>,
-    /// Log of the probability of all labels together; `None` where the engine reads label rows only.
+    /// Log of the probability of all labels together; `None` where the engine reads label rows only and
+    /// the row did not ask for it.
     pub log_mass: Option<f32>,
     /// Whether the most probable token of the vocabulary is one of the labels.
     pub greedy_is_label: bool,

@@ -33,6 +33,17 @@ impl Expected {
         (Expectation { expected: Arc::clone(self), keys }, tokens)
     }
 
+    /// Tokens of `prefix` that are not resident and that nobody expects.
+    pub(crate) fn unexpected(
+        &self,
+        prefix: &Prefix,
+        is_resident: impl Fn(SegmentKey) -> bool,
+    ) -> u64 {
+        let counts = self.counts();
+        let is_coming = |key| is_resident(key) || counts.contains_key(&key);
+        [&prefix.head, &prefix.state].map(|part| u64::from(part.missing(is_coming))).iter().sum()
+    }
+
     fn counts(&self) -> MutexGuard<'_, BTreeMap<SegmentKey, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

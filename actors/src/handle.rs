@@ -9,14 +9,15 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::cache::CacheAsk;
-use crate::config::Config;
+use crate::config::{Config, Register};
 use crate::engine::Caps;
 use crate::error::ReadError;
+use crate::forecast::Forecast;
 use crate::links::Shared;
 use crate::observe;
 use crate::plan::DecisionId;
 use crate::plan::admit::Admitted;
-use crate::prewarm::{PinHandle, PrewarmOutcome, PrewarmSpec};
+use crate::prewarm::{PinHandle, PrewarmOutcome, PrewarmSpec, Tier};
 use crate::read::{Lane, Prefix, ReadOutcome, ReadSpec, SegmentKey, TenantId};
 use crate::registration::RegistrationMessage;
 use crate::request::{RequestActor, RequestArguments, RequestMessage};
@@ -109,6 +110,12 @@ impl Handle {
             self.shared.tenants.refund(&tenant, tokens);
         }
         outcome
+    }
+
+    /// What would become of a decision now; nothing is queued or counted, and a moment later it may be
+    /// otherwise.
+    pub fn forecast(&self, meta: &DecisionMeta) -> Forecast {
+        self.shared.forecast(meta)
     }
 
     /// Whether all of a prefix is resident now.
@@ -233,6 +240,20 @@ impl DecisionHandle {
     /// Number of the decision, as in the step log.
     pub fn id(&self) -> DecisionId {
         self.decision
+    }
+
+    /// How its state is kept once it has been read, as long as no room is needed for others;
+    /// [`Tier::Off`] also where states do not outlive the decisions on them.
+    pub fn tier(&self) -> Tier {
+        let (caps, config) = (&self.shared.caps, &self.shared.config);
+        let head = u32::try_from(self.prefix.head.tokens.len()).unwrap_or(u32::MAX);
+        let state = self.prefix.tokens().saturating_sub(head);
+        let bytes = caps.segment_bytes(0, head).saturating_add(caps.segment_bytes(head, state));
+        match config.registration.when {
+            _ if !caps.keeps_segments => Tier::Unsupported,
+            Register::After if bytes <= config.cache.kv_bytes => Tier::Exact,
+            Register::After | Register::Off => Tier::Off,
+        }
     }
 
     /// Submits one stage, all reads together, and returns their outcomes in order.

@@ -16,6 +16,7 @@ pub mod config;
 pub mod engine;
 pub mod error;
 mod expected;
+mod forecast;
 mod handle;
 mod links;
 mod log;
@@ -41,6 +42,7 @@ pub use engine::{
     Segment, Step, StepOutcome,
 };
 pub use error::{ReadError, RejectReason, Spent};
+pub use forecast::Forecast;
 pub use handle::{DecisionHandle, DecisionMeta, Handle};
 pub use plan::{DecisionId, ReadId};
 pub use prefix::{Prefix, SegmentSpec};

@@ -172,18 +172,21 @@ impl Shared {
         entering.tokens[lane] =
             self.entering_tokens[lane].fetch_add(newcomer.tokens, Ordering::SeqCst);
         let permit = Permit { shared: Arc::clone(self), newcomer };
-        let load = self.load.load();
-        let backlog = load.backlog(Instant::now());
-        let sum = |waiting: usize, lane: usize| waiting + entering.reads[lane];
-        let backlog = Backlog {
-            reads: std::array::from_fn(|lane| sum(backlog.reads[lane], lane)),
+        let backlog = self.backlog(entering, of_tenant);
+        let admitted = admit(backlog, newcomer, &self.config.scheduler)?;
+        Ok((permit, admitted))
+    }
+
+    /// What a newcomer of a tenant finds ahead of it, what is `entering` included.
+    pub(crate) fn backlog(&self, entering: Backlog, of_tenant: Found) -> Backlog {
+        let backlog = self.load.load().backlog(Instant::now());
+        Backlog {
+            reads: std::array::from_fn(|lane| backlog.reads[lane] + entering.reads[lane]),
             tokens: std::array::from_fn(|lane| backlog.tokens[lane] + entering.tokens[lane]),
             tenant_reads: of_tenant.reads,
             bucket: of_tenant.bucket,
             ..backlog
-        };
-        let admitted = admit(backlog, newcomer, &self.config.scheduler)?;
-        Ok((permit, admitted))
+        }
     }
 
     /// What was let in and has not arrived yet.
@@ -265,6 +268,12 @@ impl Shared {
         self.expected.expect(prefix, |key| resident.contains(&key))
     }
 
+    /// Prefix tokens that are not resident, and that nobody is about to have computed.
+    pub(crate) fn unexpected(&self, prefix: &Prefix) -> u64 {
+        let resident = self.blocks_resident.read().unwrap_or_else(PoisonError::into_inner);
+        self.expected.unexpected(prefix, |key| resident.contains(&key))
+    }
+
     /// Prefix tokens that are not resident.
     pub(crate) fn missing(&self, prefix: &Prefix) -> u64 {
         let resident = self.blocks_resident.read().unwrap_or_else(PoisonError::into_inner);
@@ -306,7 +315,7 @@ impl Shared {
 }
 
 /// What is left until a deadline, if its caller has set it.
-fn time_left(deadline: Option<Instant>, is_asked: bool) -> Option<Duration> {
+pub(crate) fn time_left(deadline: Option<Instant>, is_asked: bool) -> Option<Duration> {
     Some(deadline.filter(|_| is_asked)?.saturating_duration_since(Instant::now()))
 }
 

@@ -126,6 +126,9 @@ pub struct ReadSpec {
     pub labels: Arc<[u32]>,
     /// Whether the last hidden state is wanted too.
     pub want_hidden: bool,
+    /// Whether the probability of all labels over the whole vocabulary is wanted, where the engine reads
+    /// label rows only.
+    pub want_mass: bool,
 }
 
 /// What one read gave, what it cost and what it waited for.

@@ -81,6 +81,16 @@ impl Tenants {
         (TenantUse { tenants: Arc::clone(self), tenant, reads, tokens }, found)
     }
 
+    /// A tenant as a newcomer would find it now.
+    pub(crate) fn found(&self, tenant: &TenantId, now: Instant) -> Found {
+        let known = self.known.get(tenant);
+        let bucket = |known: &Tenant| self.bucket(known, now);
+        match known {
+            Some(known) => Found { reads: known.reads, bucket: bucket(&known) },
+            None => Found { reads: 0, bucket: bucket(&Tenant::default()) },
+        }
+    }
+
     /// Puts tokens back into a tenant's bucket.
     pub(crate) fn refund(&self, tenant: &TenantId, tokens: u64) {
         if let Some(mut known) = self.known.get_mut(tenant) {

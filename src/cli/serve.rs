@@ -1,5 +1,6 @@
 //! `docket serve`: its flags, and the configuration they mean.
 
+mod images;
 mod letters;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use clap::Args;
 use super::listed::Listed;
 use super::switch::switch;
 use crate::config::keys::ApiKey;
+use crate::config::profiles;
 use crate::config::quantity::{parse_bytes, parse_duration};
 use crate::config::{
     BoundaryRegistration, Config, ContextLimit, DeviceChoice, DialectChoice, EngineKind,
@@ -18,6 +20,7 @@ use crate::config::{
 use crate::dialect::problem::FullStatus;
 use crate::models::ModelRef;
 use crate::models::catalogue::DEFAULT_MODEL;
+use images::ImagesArgs;
 use letters::LettersArgs;
 
 /// What to serve, and how.
@@ -47,6 +50,9 @@ pub struct ServeArgs {
 
     #[command(flatten)]
     http: HttpArgs,
+
+    #[command(flatten)]
+    images: ImagesArgs,
 
     #[command(flatten)]
     decision: DecisionArgs,
@@ -103,6 +109,11 @@ struct HttpArgs {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Decisions")]
 struct DecisionArgs {
+    /// File of settings that have names, in TOML: tables [profiles.NAME] with layout, temperature and
+    /// samples, for requests that name one [default: none]
+    #[arg(long, env = "DOCKET_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+
     /// Time from a request's first byte to its answer where it sets none [default: 60s]
     #[arg(long, env = "DOCKET_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
@@ -123,7 +134,8 @@ struct DecisionArgs {
     #[arg(long, env = "DOCKET_SAMPLES", value_name = "COUNT|default")]
     samples: Option<SamplesDefault>,
 
-    /// Wire format of the routes without one in their path: systemone or decisio [default: systemone]
+    /// Wire format of routes that name none: systemone, decisio, self, vllm, gmlx, openai
+    /// [default: systemone]
     #[arg(long, env = "DOCKET_DIALECT", value_enum, hide_possible_values = true)]
     dialect: Option<DialectChoice>,
 
@@ -261,7 +273,8 @@ impl ServeArgs {
         config.model.context = self.context.map_or(ContextLimit::OfModel, ContextLimit::Tokens);
         self.engine.check_fake_flags(&mut faults);
         self.http.fill(&mut config, &mut faults);
-        self.decision.fill(&mut config);
+        self.images.fill(&mut config);
+        self.decision.fill(&mut config, &mut faults);
         self.letters.fill(&mut config);
         self.engine.fill(&mut config);
         self.scheduler.fill(&mut config);
@@ -307,8 +320,14 @@ impl HttpArgs {
 }
 
 impl DecisionArgs {
-    fn fill(self, config: &mut Config) {
+    fn fill(self, config: &mut Config, faults: &mut Faults) {
         let decision = &mut config.decision;
+        if let Some(path) = &self.config {
+            match profiles::read(path) {
+                Ok(read) => decision.profiles = read,
+                Err(message) => faults.add("--config", format!("{}: {message}", path.display())),
+            }
+        }
         set(&mut decision.timeout, self.timeout);
         set(&mut decision.timeout_max, self.timeout_max);
         set(&mut decision.questions_max, self.max_questions);

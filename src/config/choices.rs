@@ -24,6 +24,15 @@ pub enum DialectChoice {
     SystemOne,
     /// decisio's server.
     Decisio,
+    /// self's server.
+    #[value(name = "self")]
+    SelfServe,
+    /// vLLM's structured decisions.
+    Vllm,
+    /// gmlx's server.
+    Gmlx,
+    /// `OpenAI`'s decisions.
+    Openai,
 }
 
 /// How prompts are arranged.
@@ -71,7 +80,7 @@ pub enum DeviceChoice {
 pub enum Readout {
     /// The whole vocabulary: label mass is exact.
     Full,
-    /// The label rows only: cheaper, without label mass.
+    /// The label rows only: cheaper, without label mass but for requests that need it.
     Rows,
 }
 

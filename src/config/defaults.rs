@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::profiles::Profiles;
 use super::{
     BoundaryRegistration, DecisionConfig, DeviceChoice, DialectChoice, EngineConfig, EngineKind,
     FakeConfig, FakeFaults, HttpConfig, KvBytes, LayoutChoice, PrecisionChoice, Readout,
@@ -34,6 +35,7 @@ impl Default for DecisionConfig {
             samples: SamplesDefault::Profile,
             dialect: DialectChoice::SystemOne,
             layout: LayoutChoice::Profile,
+            profiles: Profiles::new(),
         }
     }
 }

@@ -38,6 +38,8 @@ pub(super) struct Orders {
 pub(super) enum Unread {
     /// It does not fit.
     TooLong(Length),
+    /// The state has more different numbers than are looked at; their most.
+    TooManyNumbers(usize),
     /// Nobody waits for it any more.
     Gone,
 }
@@ -61,6 +63,10 @@ impl Asked {
             kind: reading_kind(&question.kind, prompter.yes_first(&question.kind)),
             labels_max,
             orders: 1,
+            entropy_max: match question.samples.unwrap_or(orders.samples) {
+                Samples::Adaptive(adaptive) => Some(adaptive.entropy_max),
+                Samples::Auto | Samples::Count(_) => None,
+            },
             temperature: question
                 .temperature
                 .unwrap_or_else(|| prompter.temperature(&question.kind)),
@@ -96,7 +102,7 @@ impl Asked {
         let want_hidden = self.question.needs_hidden();
         let read = |shown: &Shown| {
             let read = read(&rendering, shown, (room, gone))?;
-            Ok(ReadSpec { want_hidden, ..read })
+            Ok(ReadSpec { want_hidden, want_mass: self.question.wants_mass, ..read })
         };
         wanted.iter().map(read).collect()
     }
@@ -115,7 +121,7 @@ impl Asked {
         let raw = self.reading.raw();
         let (value, diagnostics) = self.reading.finish();
         let (id, learned) = (self.question.id, Learned::default());
-        Answer { id, value, diagnostics, raw, hidden, learned }
+        Answer { id, value, diagnostics, raw, hidden, learned, citations: None }
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use actors::{DecisionMeta, EngineError, ReadError, ReadOutcome, ReadSpec};
 
-use super::asked::{Asked, Orders, Unread, text_bytes};
+use super::asked::{Orders, Unread, text_bytes};
+use super::inquiry::{Inquiry, Terms};
 use super::room::Room;
 use crate::error::{DecideError, Problem};
 use crate::prompt::Prompter;
@@ -40,18 +41,21 @@ impl Round {
     pub(super) async fn first(
         prompter: &Arc<Prompter>,
         questions: Vec<Question>,
-        orders: Orders,
+        terms: &Terms,
         room: Room,
-    ) -> Result<(Vec<Asked>, Self), DecideError> {
-        let prompter = Arc::clone(prompter);
+    ) -> Result<(Vec<Inquiry>, Self), DecideError> {
+        let (prompter, terms) = (Arc::clone(prompter), terms.clone());
         let bytes = |question: &Question| {
-            let orders = prompter.orders(question, orders.samples, orders.samples_max);
-            text_bytes(question).saturating_mul(orders as usize + 1)
+            let Orders { samples, samples_max } = terms.orders;
+            let orders = prompter.orders(question, samples, samples_max);
+            let searched = terms.source.as_ref().filter(|_| question.finds.is_some());
+            let searched = searched.map_or(0, |source| source.text().len());
+            searched + text_bytes(question).saturating_mul(orders as usize + 1)
         };
         off_thread(questions.iter().map(bytes).sum(), move |gone| {
             let begun = questions.into_iter().map(|question| {
                 let id = question.id.clone();
-                let begun = Asked::begin(&prompter, question, orders, room, gone);
+                let begun = Inquiry::begin(&prompter, question, &terms, room, gone);
                 begun.map_err(|unread| (id, unread))
             });
             Self::of(&prompter, begun, room, gone)
@@ -65,11 +69,11 @@ impl Round {
     /// As [`Self::first`].
     pub(super) async fn next(
         prompter: &Arc<Prompter>,
-        asked: Vec<Asked>,
+        asked: Vec<Inquiry>,
         room: Room,
-    ) -> Result<(Vec<Asked>, Self), DecideError> {
+    ) -> Result<(Vec<Inquiry>, Self), DecideError> {
         let prompter = Arc::clone(prompter);
-        off_thread(asked.iter().map(Asked::wanted_bytes).sum(), move |gone| {
+        off_thread(asked.iter().map(Inquiry::wanted_bytes).sum(), move |gone| {
             Self::of(&prompter, asked.into_iter().map(Ok), room, gone)
         })
         .await
@@ -77,14 +81,14 @@ impl Round {
 
     fn of(
         prompter: &Prompter,
-        begun: impl Iterator<Item = Result<Asked, (String, Unread)>>,
+        begun: impl Iterator<Item = Result<Inquiry, (String, Unread)>>,
         room: Room,
         gone: &Gone,
-    ) -> Result<(Vec<Asked>, Self), DecideError> {
+    ) -> Result<(Vec<Inquiry>, Self), DecideError> {
         let began = Instant::now();
         let (mut all, mut round, mut problems) = (Vec::new(), Self::default(), Vec::new());
         for begun in begun {
-            let reads = begun.and_then(|asked| match asked.reads(prompter, room, gone) {
+            let reads = begun.and_then(|mut asked| match asked.reads(prompter, room, gone) {
                 Ok(reads) => Ok((asked, reads)),
                 Err(unread) => Err((asked.question.id, unread)),
             });
@@ -95,6 +99,9 @@ impl Round {
                 }
                 Err((id, Unread::TooLong(length))) => {
                     problems.push(room.question_too_long(&id, length));
+                }
+                Err((id, Unread::TooManyNumbers(count_max))) => {
+                    problems.push(too_many_numbers(&id, count_max));
                 }
                 Err((_, Unread::Gone)) => return Err(ReadError::Cancelled.into()),
             }
@@ -142,12 +149,12 @@ impl Round {
     }
 
     /// Counts the reads, which have given results, and their tokens by the kinds of their questions.
-    pub(super) fn count(&self, asked: &[Asked]) {
+    pub(super) fn count(&self, asked: &[Inquiry]) {
         let mut specs = &self.specs[..];
         for (asked, reads) in asked.iter().zip(&self.reads) {
             let (own, others) = specs.split_at((*reads).min(specs.len()));
             let tokens = own.iter().map(|spec| spec.suffix.len() as u64).sum();
-            telemetry::question_reads(asked.question.kind.name(), own.len() as u64, tokens);
+            telemetry::question_reads(asked.question.type_name(), own.len() as u64, tokens);
             specs = others;
         }
     }
@@ -155,7 +162,7 @@ impl Round {
     /// Gives each question the outcomes of its reads.
     pub(super) fn absorb(
         &self,
-        asked: &mut [Asked],
+        asked: &mut [Inquiry],
         outcomes: Vec<ReadOutcome>,
     ) -> Result<(), DecideError> {
         let mut outcomes = outcomes.into_iter();
@@ -168,10 +175,18 @@ impl Round {
             });
             let readings = readings.collect();
             let lost = |_| DecideError::Read(ReadError::Engine(EngineError::NonFinite));
-            asked.reading.absorb(readings).map_err(lost)?;
+            asked.absorb(readings).map_err(lost)?;
         }
         Ok(())
     }
+}
+
+fn too_many_numbers(id: &str, count_max: usize) -> Problem {
+    let message = format!(
+        "the state has more than {count_max} different numbers, of which no more are looked at: \
+         leave some out with min and max, or send the part that matters"
+    );
+    Problem::new(vec!["questions".into(), id.into()], "too_many_numbers", message)
 }
 
 #[cfg(test)]
@@ -192,14 +207,15 @@ mod tests {
     async fn first(
         questions: Vec<Question>,
         context: u32,
-    ) -> Result<(Vec<Asked>, Round), DecideError> {
+    ) -> Result<(Vec<Inquiry>, Round), DecideError> {
         let (bytes, facts) = (Arc::new(ByteTokenizer::new()), ByteTokenizer::facts());
         let prompter = Prompter::new(bytes, &facts, profile_for("", None), "model").unwrap();
         let orders = Orders { samples: Samples::Count(2), samples_max: 32 };
-        Round::first(&Arc::new(prompter), questions, orders, Room::new(10, context)).await
+        let terms = Terms { orders, source: None };
+        Round::first(&Arc::new(prompter), questions, &terms, Room::new(10, context)).await
     }
 
-    fn faults(refused: Result<(Vec<Asked>, Round), DecideError>) -> Vec<(Vec<Step>, String)> {
+    fn faults(refused: Result<(Vec<Inquiry>, Round), DecideError>) -> Vec<(Vec<Step>, String)> {
         let Err(DecideError::Invalid(problems)) = refused else { panic!("{refused:?}") };
         problems.into_iter().map(|problem| (problem.path, problem.message)).collect()
     }

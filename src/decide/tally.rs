@@ -17,6 +17,7 @@ pub(super) struct Tally {
     computed_tokens: u64,
     cached_tokens: u64,
     rows: Vec<RowTokens>,
+    runs: u32,
     /// Times of the rounds so far, each by its last read, added up: rounds follow each other.
     timing: ReadTiming,
 }
@@ -32,6 +33,7 @@ impl Tally {
             computed_tokens: 0,
             cached_tokens: 0,
             rows: Vec::new(),
+            runs: 0,
             timing: ReadTiming::default(),
         }
     }
@@ -61,6 +63,7 @@ impl Tally {
             outcomes.iter().map(|o| (o.timing.step, o.timing.engine_time)).collect();
         steps.sort_unstable();
         steps.dedup_by_key(|(step, _)| *step);
+        self.runs += u32::try_from(steps.len()).unwrap_or(u32::MAX);
         self.steps_time += steps.into_iter().map(|(_, time)| time).sum::<Duration>();
         for last in timings(false).max_by_key(total).into_iter().chain(timings(true)) {
             self.timing.queue_wait += last.queue_wait;
@@ -90,6 +93,7 @@ impl Tally {
             state_tokenisations,
             rows: self.rows,
             prefix_tokens: self.prefix_tokens,
+            runs: self.runs,
         }
     }
 }
@@ -107,7 +111,7 @@ mod tests {
 
     fn read(tokens: usize) -> ReadSpec {
         let suffix = vec![1; tokens].into();
-        ReadSpec { suffix, labels: [1, 2].into(), want_hidden: false }
+        ReadSpec { suffix, labels: [1, 2].into(), want_hidden: false, want_mass: false }
     }
 
     fn outcome(state_ms: u64, engine_ms: u64) -> ReadOutcome {

@@ -4,8 +4,14 @@
 //! kind of failure must be given its place here.
 
 mod decisio;
+mod full;
+mod gmlx;
+mod images;
+mod openai;
+mod place;
+mod selfserve;
+mod vllm;
 
-use std::str::FromStr;
 use std::time::Duration;
 
 use actors::{EngineError, Lane, ReadError, RejectReason};
@@ -17,6 +23,12 @@ use crate::error::{DecideError, Problem, Step};
 use super::echo;
 
 pub(super) use decisio::decisio;
+pub use full::FullStatus;
+pub(super) use gmlx::gmlx;
+pub use images::{ImageRefusal, ImageRefusalKind};
+pub(super) use openai::openai;
+pub(super) use selfserve::selfserve;
+pub(super) use vllm::vllm;
 
 /// When to come back after a failure that says nothing about it itself.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -37,6 +49,9 @@ pub enum Fault {
     /// The request did not get as far as a decision.
     #[error(transparent)]
     Request(#[from] RequestFault),
+    /// The images beside its state were refused.
+    #[error(transparent)]
+    Image(#[from] ImageRefusal),
 }
 
 impl Fault {
@@ -47,38 +62,7 @@ impl Fault {
                 reason.retry_after().is_some()
             }
             Self::Decide(DecideError::RegistrationsFull(_)) => true,
-            Self::Decide(_) | Self::Request(_) => false,
-        }
-    }
-}
-
-/// With which status a request is refused for which there is no room now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FullStatus {
-    /// 429.
-    #[default]
-    TooManyRequests,
-    /// 503, as other servers of the field answer.
-    ServiceUnavailable,
-}
-
-impl FullStatus {
-    fn code(self) -> u16 {
-        match self {
-            Self::TooManyRequests => 429,
-            Self::ServiceUnavailable => 503,
-        }
-    }
-}
-
-impl FromStr for FullStatus {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "429" => Ok(Self::TooManyRequests),
-            "503" => Ok(Self::ServiceUnavailable),
-            _ => Err(format!("{text:?} is no status of a full queue; write 429 or 503")),
+            Self::Decide(_) | Self::Request(_) | Self::Image(_) => false,
         }
     }
 }
@@ -92,6 +76,8 @@ pub enum RequestFault {
     /// No such route.
     #[error("no route {path}")]
     NotFound {
+        /// As sent, cut.
+        method: String,
         /// As sent, cut.
         path: String,
     },
@@ -114,7 +100,7 @@ pub enum RequestFault {
         method: String,
     },
     /// The path or header names a dialect that is not served.
-    #[error("unknown dialect {name}; available: systemone, decisio")]
+    #[error("unknown dialect {name}; available: systemone, decisio, self, vllm, gmlx, openai")]
     UnknownDialect {
         /// As sent, cut.
         name: String,
@@ -231,6 +217,7 @@ pub(super) fn systemone(fault: &Fault, full: FullStatus) -> Refusal {
     let refusal = match fault {
         Fault::Decide(error) => of_decision(error),
         Fault::Request(fault) => of_request(fault),
+        Fault::Image(refusal) => images::of_images(refusal),
     };
     let status = if fault.is_for_lack_of_room() { full.code() } else { refusal.status };
     Refusal { status, ..refusal }
@@ -240,6 +227,19 @@ fn of_decision(error: &DecideError) -> Refusal {
     match error {
         DecideError::Invalid(problems) => invalid(problems),
         DecideError::Unsupported(_) => usage(400, "unsupported", &error.to_string()),
+        DecideError::Template(_) => usage(400, "template", &error.to_string()),
+        DecideError::UnknownModel { .. } => {
+            detail(404, "not_found", "unknown_model", &error.to_string())
+        }
+        DecideError::UnknownProfile { .. } => {
+            let path = vec!["profile".into()];
+            invalid(&[Problem::new(path, "unknown_profile", error.to_string())])
+        }
+        DecideError::Capability(message) => {
+            let code = "unsupported_capability";
+            let problem = Problem::new(Vec::new(), code, message.clone());
+            Refusal { reason: code, ..invalid(&[problem]) }
+        }
         DecideError::NoReadStrategy(_) => {
             let code = "unsupported_capability";
             let problem = Problem::new(Vec::new(), code, error.to_string());

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::ser::Serializer;
 
 use crate::error::DecideError;
-use crate::question::answer::{Answer, Diagnostics, Value};
+use crate::question::answer::{Answer, Citation, Diagnostics, NumberRead, Part, Value};
 
 /// Refuses answers that JSON cannot carry.
 pub(super) fn check_finite(answers: &[Answer]) -> Result<(), DecideError> {
@@ -32,6 +32,14 @@ fn is_finite(answer: &Answer) -> bool {
         Value::Score { mean, probabilities, confidence, .. } => {
             all(probabilities) && all(&[*mean, *confidence])
         }
+        Value::Number(found) => {
+            let read = |read: &NumberRead| all(&[read.value, read.probability]);
+            all(&[found.probability, found.not_stated])
+                && all(&[found.value.unwrap_or_default(), found.confidence.unwrap_or_default()])
+                && found.candidates.iter().all(read)
+        }
+        Value::Excerpt(found) => all(&[found.probability, found.not_stated]),
+        Value::Skipped { .. } => true,
     };
     let Diagnostics { label_mass, entropy, order_consistency, .. } = answer.diagnostics;
     value && all(&[label_mass.unwrap_or_default(), entropy, order_consistency])
@@ -55,6 +63,62 @@ pub(super) enum Shape<'a> {
         legend: ByLevel<'a, String>,
         probabilities: ByLevel<'a, f64>,
     },
+    Number {
+        value: Option<f64>,
+        probability: f64,
+        not_stated: f64,
+        confidence: Option<f64>,
+        candidates: Vec<Candidate<'a>>,
+    },
+    Excerpt {
+        text: Option<&'a str>,
+        probability: f64,
+        not_stated: f64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        start: Option<usize>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        end: Option<usize>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<Place<'a>>,
+    },
+    Skipped {
+        because: &'a str,
+        was: Option<&'a str>,
+        wanted: &'a [String],
+    },
+}
+
+/// A number that was looked at.
+#[derive(Debug, Serialize)]
+pub(super) struct Candidate<'a> {
+    value: f64,
+    probability: f64,
+    context: &'a str,
+}
+
+/// A passage of the state.
+#[derive(Debug, Serialize)]
+pub(super) struct Place<'a> {
+    text: &'a str,
+    start: usize,
+    end: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probability: Option<f64>,
+}
+
+impl<'a> Place<'a> {
+    fn of(part: &'a Part) -> Self {
+        Self { text: &part.text, start: part.start, end: part.end, probability: None }
+    }
+}
+
+/// The passages that an answer rests on.
+pub(super) fn citations(citations: &[Citation]) -> Vec<Place<'_>> {
+    let places = citations.iter().map(|citation| Place {
+        probability: Some(citation.probability),
+        ..Place::of(&citation.part)
+    });
+    places.collect()
 }
 
 /// An answer by type.
@@ -72,12 +136,41 @@ pub(super) fn shape(value: &Value) -> Shape<'_> {
             legend: ByLevel(legend),
             probabilities: ByLevel(probabilities),
         },
+        Value::Number(found) => Shape::Number {
+            value: found.value,
+            probability: found.probability,
+            not_stated: found.not_stated,
+            confidence: found.confidence,
+            candidates: found.candidates.iter().map(candidate).collect(),
+        },
+        Value::Excerpt(found) => Shape::Excerpt {
+            text: found.found.as_ref().map(|part| part.text.as_str()),
+            probability: found.probability,
+            not_stated: found.not_stated,
+            start: found.found.as_ref().map(|part| part.start),
+            end: found.found.as_ref().map(|part| part.end),
+            parts: found.parts.iter().map(Place::of).collect(),
+        },
+        Value::Skipped { because, was, wanted } => {
+            Shape::Skipped { because, was: was.as_deref(), wanted }
+        }
     }
+}
+
+fn candidate(read: &NumberRead) -> Candidate<'_> {
+    Candidate { value: read.value, probability: read.probability, context: &read.context }
+}
+
+/// The first option that is exactly as probable as the chosen one: of equals docket chooses by key,
+/// others by place.
+pub(super) fn first_as_probable(chosen: usize, probabilities: &[f64]) -> usize {
+    let top = probabilities[chosen].to_bits();
+    probabilities.iter().position(|p| p.to_bits() == top).unwrap_or(chosen)
 }
 
 /// Probabilities by option.
 #[derive(Debug)]
-pub(super) struct ByKey<'a>(&'a [String], &'a [f64]);
+pub(super) struct ByKey<'a>(pub(super) &'a [String], pub(super) &'a [f64]);
 
 impl Serialize for ByKey<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -87,7 +180,7 @@ impl Serialize for ByKey<'_> {
 
 /// Values by level: the official clients read `"0"`, `"1"`, ... as keys.
 #[derive(Debug)]
-pub(super) struct ByLevel<'a, T>(&'a [T]);
+pub(super) struct ByLevel<'a, T>(pub(super) &'a [T]);
 
 impl<T: Serialize> Serialize for ByLevel<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

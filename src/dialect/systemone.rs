@@ -7,7 +7,9 @@
 pub(super) mod decode;
 pub(super) mod encode;
 pub(super) mod fields;
+pub(super) mod finding;
 mod questions;
+mod staging;
 
 #[cfg(test)]
 mod tests;

@@ -235,7 +235,13 @@ mod tests {
             .iter()
             .map(|tokens| PathPart::Segment(FakeSegment { tokens: (*tokens).into() }))
             .collect();
-        Row { path, suffix: suffix.into(), labels: [7, 8].into(), want_hidden: false }
+        Row {
+            path,
+            suffix: suffix.into(),
+            labels: [7, 8].into(),
+            want_hidden: false,
+            want_mass: false,
+        }
     }
 
     #[test]

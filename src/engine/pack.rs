@@ -219,7 +219,13 @@ mod tests {
     }
 
     fn row(path: &[PathPart<CpuSegment>], suffix: &[u32]) -> Row<CpuSegment> {
-        Row { path: path.to_vec(), suffix: suffix.into(), labels: [1].into(), want_hidden: false }
+        Row {
+            path: path.to_vec(),
+            suffix: suffix.into(),
+            labels: [1].into(),
+            want_hidden: false,
+            want_mass: false,
+        }
     }
 
     fn step(rows: Vec<Row<CpuSegment>>) -> Step<CpuSegment> {

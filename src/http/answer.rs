@@ -11,7 +11,7 @@ use crate::dialect::problem::Fault;
 use crate::dialect::{Dialect, Headed, letters};
 use crate::error::DecideError;
 
-use super::decide::{Ignored, caller, check_images, in_dialect, respond_decided, sender, since};
+use super::decide::{Ignored, caller, in_dialect, respond_decided, sender, since};
 use super::headers::Wishes;
 use super::{App, body};
 
@@ -34,15 +34,16 @@ async fn answered(
         return Err(fault.into());
     }
     let wishes = Wishes::read(&parts.headers, limits)?;
-    let sent = app.sent(&parts.headers, body, body::Media::Json).await?;
+    let terms = app.image_terms(dialect);
+    let sent = app.sent(&parts.headers, body, body::Media::Json, terms).await?;
     let wanted = letters::decode(sent.json, limits)
         .map_err(|undecoded| DecideError::Invalid(undecoded.faults))?;
-    check_images(&sent.images, Headed::default())?;
     let mut decision = wanted.decision.clone();
     decision.lane = wishes.lane;
     decision.timeout = wishes.timeout;
     let caller = caller(sender, wishes.salt)?;
-    let decided = app.service.decide(caller, decision, sender.arrival).await?;
+    let images = app.seen(sent.images, Headed::default(), terms).await?;
+    let decided = app.decided(caller, decision, images, sender.arrival).await?;
     let text = letters::encode(&wanted, &decided, since(sender))?;
     Ok(respond_decided(dialect, sender, decided, text))
 }

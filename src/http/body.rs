@@ -7,19 +7,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use futures_util::FutureExt as _;
 use http_body_util::BodyExt;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
+use crate::dialect::Dialect;
 use crate::dialect::problem::{Fault, RequestFault};
-use crate::error::{DecideError, Problem};
+use crate::error::DecideError;
 use crate::json::{Json, Limits};
 use crate::telemetry;
 
 use super::App;
 use super::encoding::Encoding;
-use super::images::{self, Image, ImageFault};
+use super::images::{self, Found, ImageFault, Terms};
 use super::respond::excerpt;
 
 /// Default of the longest body in bytes: 32 MiB.
@@ -99,26 +100,61 @@ pub(super) enum Media {
 }
 
 /// Refuses a body that is declared as something else than JSON, or a form where `takes_forms`; one
-/// without a type is read as JSON.
+/// without a type is read as JSON. Of a page that a browser shows only what is declared as JSON is read:
+/// anything else any page could send without being asked for leave.
 pub(super) fn media(headers: &HeaderMap, takes_forms: bool) -> Result<Media, RequestFault> {
-    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(Media::Json) };
-    let value = String::from_utf8_lossy(value.as_bytes());
+    let is_of_page = headers.contains_key(header::ORIGIN);
+    let value = match headers.get(header::CONTENT_TYPE) {
+        None if is_of_page => return Err(RequestFault::MediaType { found: "none".to_owned() }),
+        None => return Ok(Media::Json),
+        Some(value) => String::from_utf8_lossy(value.as_bytes()),
+    };
     let media = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_suffixed = media.split_once('/').is_some_and(|(_, kind)| kind.ends_with("+json"));
     if media == "application/json" || is_suffixed {
         return Ok(Media::Json);
     }
-    if takes_forms && media == "multipart/form-data" {
+    if takes_forms && !is_of_page && media == "multipart/form-data" {
         return Ok(Media::Form(value.into_owned()));
     }
     Err(RequestFault::MediaType { found: excerpt(&value) })
+}
+
+/// Refuses a body that is not declared as `application/json` by that very name.
+pub(super) fn declared(headers: &HeaderMap) -> Result<(), RequestFault> {
+    let value = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let value = String::from_utf8_lossy(value.unwrap_or(b"none"));
+    let media = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if media == "application/json" {
+        return Ok(());
+    }
+    Err(RequestFault::MediaType { found: excerpt(&value) })
+}
+
+/// The same by the rules of a dialect. Where it takes bodies that are not declared as JSON, nothing else
+/// keeps the pages of other sites from sending some, so what says that it has an origin is refused.
+pub(super) fn media_in(dialect: Dialect, headers: &HeaderMap) -> Result<Media, RequestFault> {
+    if !dialect.takes_undeclared() {
+        return media(headers, dialect.takes_forms());
+    }
+    let value = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let value = value.map(String::from_utf8_lossy).unwrap_or_default().to_ascii_lowercase();
+    let form = "application/x-www-form-urlencoded";
+    let is_plain = value.is_empty() || value.starts_with("text/") || value.starts_with(form);
+    if is_plain && headers.contains_key(header::ORIGIN) {
+        let found = if value.is_empty() { "none".to_owned() } else { excerpt(&value) };
+        return Err(RequestFault::MediaType { found });
+    }
+    if is_plain { Ok(Media::Json) } else { media(headers, false) }
 }
 
 /// A body as it was sent, images taken out of it.
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) json: Json,
-    pub(super) images: Vec<Image>,
+    pub(super) images: Vec<Found>,
+    /// Names of members of images that nobody knows.
+    pub(super) ignored: Vec<String>,
     /// Whether it has the form of a request with images, be there any or not.
     pub(super) with_images: bool,
 }
@@ -129,18 +165,32 @@ impl App {
         self.received(headers, body, |json, ()| Ok(json), |text| Ok((text, ()))).await
     }
 
-    /// The same of a request about a state, and takes the images out of it.
+    /// The same of a request about a state, and takes the images out of it; none is fetched.
     pub(super) async fn sent(
         &self,
         headers: &HeaderMap,
         body: Body,
         media: Media,
+        terms: Terms,
     ) -> Result<Sent, Fault> {
         let opened = |text: Vec<u8>| match &media {
             Media::Json => Ok((text, None)),
-            Media::Form(content_type) => opened(content_type, text).map(|(t, i)| (t, Some(i))),
+            Media::Form(content_type) => {
+                opened(content_type, text, terms).map(|(text, images)| (text, Some(images)))
+            }
         };
+        let sent = |json, form| sent(json, form, terms);
         self.received(headers, body, sent, opened).await
+    }
+
+    /// The same of a request whose images are for its dialect to refuse.
+    pub(super) async fn sent_as_text(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<Sent, Fault> {
+        let json = self.json(headers, body).await?;
+        Ok(Sent { json, images: Vec::new(), ignored: Vec::new(), with_images: false })
     }
 
     async fn received<T, F>(
@@ -232,35 +282,33 @@ fn parse(text: &[u8]) -> Result<Json, Fault> {
 }
 
 /// The JSON of a form, and its files.
-fn opened(content_type: &str, text: Vec<u8>) -> Result<(Vec<u8>, Vec<Image>), Fault> {
+fn opened(content_type: &str, text: Vec<u8>, terms: Terms) -> Result<(Vec<u8>, Vec<Found>), Fault> {
     // All of it is there, so nothing is waited for.
-    let form = images::multipart(content_type, text.into()).now_or_never();
+    let form = images::multipart(content_type, text.into(), terms).now_or_never();
     let pending = || DecideError::Internal { detail: "a form that waits".to_owned() };
     let form = form.ok_or_else(pending)?.map_err(|fault| of_image(&fault))?;
     Ok((form.request.to_vec(), form.images))
 }
 
-/// Takes the images out of a request's state, after those of its form.
-fn sent(mut json: Json, form: Option<Vec<Image>>) -> Result<Sent, Fault> {
+/// Takes the images out of a request, after those of its form.
+fn sent(mut json: Json, form: Option<Vec<Found>>, terms: Terms) -> Result<Sent, Fault> {
     let mut with_images = form.is_some();
-    let mut images = form.unwrap_or_default();
+    let (mut images, mut ignored) = (form.unwrap_or_default(), Vec::new());
     if let Json::Object(members) = &mut json {
-        let of =
-            |name: &str, members: &[(String, Json)]| members.iter().position(|(n, _)| n == name);
-        let explicit = of("images", members).map(|at| members[at].1.clone());
+        let explicit = members.iter().position(|(name, _)| name == "images");
+        let explicit = explicit.map(|at| members.remove(at).1);
         with_images |= explicit.is_some();
-        if let Some(at) = of("state", members) {
-            images = images::found_after(images, &mut members[at].1, explicit.as_ref())
-                .map_err(|fault| of_image(&fault))?;
+        if let Some((_, state)) = members.iter_mut().find(|(name, _)| name == "state") {
+            let found = images::found_after(images, state, explicit.as_ref(), terms);
+            (images, ignored) = found.map_err(|fault| of_image(&fault))?;
         }
     }
     with_images |= !images.is_empty();
-    Ok(Sent { json, images, with_images })
+    Ok(Sent { json, images, ignored, with_images })
 }
 
 fn of_image(fault: &ImageFault) -> Fault {
-    let problem = Problem::new(fault.path().to_vec(), "image_invalid", fault.to_string());
-    DecideError::Invalid(vec![problem]).into()
+    fault.refusal().into()
 }
 
 fn announced_bytes(headers: &HeaderMap) -> usize {

@@ -13,14 +13,16 @@ use tokio::time::Instant;
 use crate::dialect::problem::{Fault, RequestFault};
 use crate::dialect::{Debug, Decoded, Dialect, Extras, Headed, Undecoded};
 use crate::error::DecideError;
+use crate::question::Decision;
 use crate::service::{Caller, Decided};
 use crate::telemetry;
 
-use super::guard::Sender;
+use super::body::Media;
+use super::guard::{self, Sender};
 use super::headers::{self, Wishes};
-use super::images::Image;
+use super::images::{Found, Terms};
 use super::served::ServedBody;
-use super::{App, PathDialect, body, respond};
+use super::{App, PathDialect, body, decisions, respond};
 
 /// Names of ignored fields.
 pub(super) type Ignored = Vec<String>;
@@ -75,16 +77,28 @@ pub(super) fn noting<T>(
     }
 }
 
-async fn answer(
+/// A decision as it was sent, with what its headers say.
+pub(super) struct Asked {
+    pub(super) decision: Decision,
+    pub(super) headed: Headed,
+    /// What the caller adds to its tenant's salt.
+    pub(super) salt: Option<String>,
+    pub(super) with_images: bool,
+    /// Its images, none of them fetched yet.
+    pub(super) images: Vec<Found>,
+    pub(super) terms: Terms,
+}
+
+/// Receives and decodes a decision.
+pub(super) async fn asked(
     app: &App,
     dialect: Dialect,
     parts: &Parts,
     body: Body,
     ignored: &mut Ignored,
-) -> Result<Response, Fault> {
-    let sender = sender(parts)?;
+) -> Result<Asked, Fault> {
     let limits = &app.config.limits;
-    let media = match body::media(&parts.headers, dialect.takes_forms()) {
+    let media = match media(dialect, parts) {
         Ok(media) => media,
         Err(fault) => {
             body::discard(&parts.headers, body).await;
@@ -93,20 +107,47 @@ async fn answer(
     };
     let wishes = Wishes::read(&parts.headers, limits)?;
     let headed = headed(app, dialect, parts)?;
-    let sent = app.sent(&parts.headers, body, media).await?;
-    let mut decision = noting(dialect.decision(sent.json, limits), ignored)?;
-    check_images(&sent.images, headed)?;
+    let terms = app.image_terms(dialect);
+    let sent = if dialect.finds_images() {
+        app.sent(&parts.headers, body, media, terms).await?
+    } else {
+        app.sent_as_text(&parts.headers, body).await?
+    };
+    let decoded = noting(dialect.decision(sent.json, limits), ignored);
+    ignored.extend(sent.ignored);
+    let mut decision = decoded?;
     decision.images_form = sent.with_images;
     for question in &mut decision.questions {
         question.wants_hidden = headed.debug == Some(Debug::Hidden);
     }
     decision.lane = decision.lane.or(wishes.lane);
     decision.timeout = decision.timeout.or(wishes.timeout);
+    let salt = headers::joined(wishes.salt, decision.salt.take());
+    let with_images = sent.with_images;
+    Ok(Asked { decision, headed, salt, with_images, images: sent.images, terms })
+}
+
+async fn answer(
+    app: &App,
+    dialect: Dialect,
+    parts: &Parts,
+    body: Body,
+    ignored: &mut Ignored,
+) -> Result<Response, Fault> {
+    if dialect == Dialect::Openai {
+        return decisions::answered(app, dialect, parts, body, ignored).await;
+    }
+    let sender = sender(parts)?;
+    let Asked { mut decision, headed, salt, with_images, images, terms } =
+        asked(app, dialect, parts, body, ignored).await?;
     let diagnostics = decision.diagnostics;
-    let extras = Extras { diagnostics, debug: headed.debug, with_images: sent.with_images };
-    let caller = caller(sender, wishes.salt)?;
-    let decided = app.service.decide(caller, decision, sender.arrival).await?;
-    let text = dialect.decided(&decided, extras)?;
+    let request_id = request_id(sender, decision.request_id.take());
+    let caller = caller(sender, salt)?;
+    let images = app.seen(images, headed, terms).await?;
+    let decided = app.decided(caller, decision, images, sender.arrival).await?;
+    let total = since(sender);
+    let extras = Extras { diagnostics, debug: headed.debug, with_images, request_id, total };
+    let text = dialect.decided(&decided, &extras)?;
     Ok(respond_decided(dialect, sender, decided, text))
 }
 
@@ -135,19 +176,19 @@ pub(super) fn since(sender: &Sender) -> Duration {
     Instant::now().into_std().duration_since(sender.arrival.at)
 }
 
-/// Refuses what only an engine that sees images could answer.
-pub(super) fn check_images(images: &[Image], headed: Headed) -> Result<(), Fault> {
-    let message = match images.first() {
-        Some(first) => format!(
-            "the served model reads text only, and the request has {} image(s), the first {first}",
-            images.len()
-        ),
-        None if headed.image_route == Some(true) => {
-            "the served model reads text only, there is no route image".to_owned()
-        }
-        None => return Ok(()),
-    };
-    Err(DecideError::Unsupported(message).into())
+/// How the body is sent.
+fn media(dialect: Dialect, parts: &Parts) -> Result<Media, RequestFault> {
+    if dialect.insists_on_json() {
+        body::declared(&parts.headers)?;
+    }
+    body::media_in(dialect, &parts.headers)
+}
+
+/// The request's name: that of its header, else of its body, else ours.
+pub(super) fn request_id(sender: &Sender, in_body: Option<String>) -> String {
+    let in_body = in_body.filter(|_| !sender.names_itself);
+    let named = in_body.and_then(|id| guard::harmless(id.as_bytes()));
+    named.unwrap_or_else(|| sender.request_id.clone())
 }
 
 /// What the headers of a request's dialect say.

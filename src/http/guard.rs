@@ -39,6 +39,10 @@ pub(super) struct Sender {
     /// `None` on a public route without a valid key.
     pub(super) tenant: Option<TenantId>,
     pub(super) arrival: Arrival,
+    /// What the response says in `x-request-id`.
+    pub(super) request_id: String,
+    /// Whether the request named itself so.
+    pub(super) names_itself: bool,
     /// The connection it came on; none in tests that call the router.
     pub(super) connection: Option<Arc<Connection>>,
 }
@@ -52,21 +56,25 @@ pub(super) async fn guard(
     let connection = request.extensions().get::<Arc<Connection>>().cloned();
     let arrival = connection.as_ref().map_or_else(now, |connection| connection.begin_request());
     let route = route(&request);
-    let id = request_id(request.headers());
+    let sent_id = sent_id(request.headers());
+    let names_itself = sent_id.is_some();
+    let id = sent_id.unwrap_or_else(new_id);
+    let dialect = app.dialect_of_unknown(&request);
     let tenant = app.config.auth.tenant(request.headers());
     let is_let_in = tenant.is_some() || PUBLIC_ROUTES.contains(&name_of(route));
     let checked = check_head(&request, is_let_in).and_then(|()| check_life(&app, name_of(route)));
     let mut response = if let Err(fault) = checked {
         let (parts, body) = request.into_parts();
         body::discard(&parts.headers, body).await;
-        app.refuse(app.config.dialect, &fault.into())
+        app.refuse(dialect, &fault.into())
     } else {
-        let sender = Sender { tenant, arrival, connection: connection.clone() };
+        let (request_id, connection) = (id.clone(), connection.clone());
+        let sender = Sender { tenant, arrival, request_id, names_itself, connection };
         request.extensions_mut().insert(sender);
         // A handler's state is dropped whole when it panics, and the service's part of it is
         // cancelled like that of a client which went away.
         let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-        answered.unwrap_or_else(|_| app.refuse(app.config.dialect, &RequestFault::Panicked.into()))
+        answered.unwrap_or_else(|_| app.refuse(dialect, &RequestFault::Panicked.into()))
     };
     headers::insert(response.headers_mut(), headers::REQUEST_ID, &id);
     respond::log(&response, &id, name_of(route));
@@ -119,13 +127,16 @@ fn name_of(route: usize) -> &'static str {
     ROUTES.get(route).copied().unwrap_or("other")
 }
 
-/// The client's `x-request-id` reduced to harmless characters, or one of our own.
-fn request_id(headers: &HeaderMap) -> String {
-    let sent = headers.get("x-request-id").map(HeaderValue::as_bytes).unwrap_or_default();
+/// The client's `x-request-id`, where it is one.
+fn sent_id(headers: &HeaderMap) -> Option<String> {
+    headers.get("x-request-id").map(HeaderValue::as_bytes).and_then(harmless)
+}
+
+/// A request's name for itself reduced to harmless characters; `None` where nothing is left.
+pub(super) fn harmless(sent: &[u8]) -> Option<String> {
     let is_harmless = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':');
     let harmless = sent.iter().copied().filter(is_harmless).take(REQUEST_ID_CHARS_MAX);
-    let id: String = harmless.map(char::from).collect();
-    if id.is_empty() { new_id() } else { id }
+    Some(harmless.map(char::from).collect()).filter(|id: &String| !id.is_empty())
 }
 
 /// A fresh id in the form of a version 4 UUID.
@@ -155,9 +166,11 @@ mod tests {
     fn a_sent_id_is_taken_over_without_what_could_harm() {
         let mut headers = HeaderMap::new();
         headers.insert("x-request-id", "req-1:a_b.c\" <x>".parse().unwrap());
-        assert_eq!(request_id(&headers), "req-1:a_b.cx");
+        assert_eq!(sent_id(&headers).unwrap(), "req-1:a_b.cx");
         headers.insert("x-request-id", "x".repeat(500).parse().unwrap());
-        assert_eq!(request_id(&headers).len(), REQUEST_ID_CHARS_MAX);
+        assert_eq!(sent_id(&headers).unwrap().len(), REQUEST_ID_CHARS_MAX);
+        headers.insert("x-request-id", "<>".parse().unwrap());
+        assert_eq!(sent_id(&headers), None);
     }
 
     #[test]

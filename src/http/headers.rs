@@ -97,6 +97,16 @@ fn salt(value: &str) -> Result<String, RequestFault> {
     Ok(value.to_owned())
 }
 
+/// The salt of a request that says one in a header, which has no line breaks, and one in its body: as
+/// different as either. One that is said alone is the same in both places, so that a prewarm can have
+/// the salt of a decision.
+pub(super) fn joined(header: Option<String>, body: Option<String>) -> Option<String> {
+    match (header, body) {
+        (Some(header), Some(body)) => Some([&header, "\n", &*body].concat()),
+        (header, body) => header.or(body),
+    }
+}
+
 /// Adds what a decision or prewarm cost. `total` is from the request's first byte to now.
 ///
 /// Source of the times' meaning: docs/OPERATIONS.md, "What a request waited for". The engine wait is
@@ -258,6 +268,7 @@ mod tests {
             state_tokenisations: 1,
             rows: Vec::new(),
             prefix_tokens: 0,
+            runs: 1,
         };
         let mut headers = HeaderMap::new();
         add_cost(&mut headers, &cost, millis(40));
@@ -274,6 +285,16 @@ mod tests {
         assert_eq!(names, ["queue", "state", "engine-wait", "engine", "other", "total"]);
         let sum: f64 = entries[..5].iter().map(|(_, ms)| ms).sum();
         assert!((sum - entries[5].1).abs() <= 1.0, "{timing}");
+    }
+
+    #[test]
+    fn salts_of_header_and_body_are_told_apart() {
+        let salt = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let of = |header: &str, body: &str| joined(salt(header), salt(body));
+        let salts = [of("", ""), of("a", ""), of("a", "b"), of("a", "\nb"), of("b", "a")];
+        let distinct: std::collections::HashSet<_> = salts.iter().collect();
+        assert_eq!(distinct.len(), salts.len(), "{salts:?}");
+        assert_eq!((of("", ""), of("a", ""), of("", "a")), (None, salt("a"), salt("a")));
     }
 
     #[test]

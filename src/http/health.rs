@@ -38,6 +38,9 @@ pub(super) async fn health(
         let caller = sender.tenant.clone().map(|tenant| Caller { tenant, salt: None });
         merge(&mut body, teaching.settings(caller.as_ref()));
     }
+    if let Some(more) = dialect.health(&health, app.service.served_name()) {
+        merge(&mut body, more);
+    }
     if !is_alive {
         body["engine"] = json!("dead");
         body["exit_code"] = json!(EXIT_CODE_DEAD);
@@ -45,7 +48,8 @@ pub(super) async fn health(
     if sender.tenant.is_some() {
         body["details"] = health.details;
     }
-    let is_well = if asks_for_readiness(query.as_deref()) { is_ready } else { is_alive };
+    let is_asked = dialect.health_is_readiness() || asks_for_readiness(query.as_deref());
+    let is_well = if is_asked { is_ready } else { is_alive };
     let status = if is_well { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     respond::json(status, body.to_string())
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
 use axum::response::Response;
 
 use crate::dialect::Dialect;
@@ -14,10 +14,10 @@ use crate::dialect::problem::{Fault, RequestFault};
 use super::decide::{Ignored, caller, in_dialect, noting, sender, since};
 use super::headers::{self, Wishes};
 use super::path::PathName;
-use super::{App, PathDialect, respond};
+use super::{App, PathDialect, body, respond};
 
-/// The content type is not looked at here: the documented example of this route is a bare
-/// `curl -d`, which declares a form.
+/// The content type is looked at only where the dialect has a rule of its own, or the request is that of
+/// a page in a browser: the documented example of this route is a bare `curl -d`, which declares a form.
 pub(super) async fn prewarm(
     State(app): State<Arc<App>>,
     PathDialect(path): PathDialect,
@@ -29,18 +29,24 @@ pub(super) async fn prewarm(
 /// `DELETE /v1/prewarm/{handle}` and `/prewarm/{handle}`: the pin of a prewarm is given up.
 pub(super) async fn unpin(
     State(app): State<Arc<App>>,
+    PathDialect(path): PathDialect,
     PathName(handle): PathName,
     request: Request,
 ) -> Response {
-    in_dialect(&app, None, request, async |app: &App, _, parts: &Parts, body, _: &mut Ignored| {
-        super::body::discard(&parts.headers, body).await;
-        let caller = caller(sender(parts)?, None)?;
-        let name = respond::excerpt(&handle);
-        if app.service.unpin(caller, handle).await? {
-            return Ok(respond::json(StatusCode::OK, r#"{"ok":true}"#));
-        }
-        Err(RequestFault::NoPrewarm { handle: name }.into())
-    })
+    in_dialect(
+        &app,
+        path.as_deref(),
+        request,
+        async |app: &App, _, parts: &Parts, body, _: &mut Ignored| {
+            body::discard(&parts.headers, body).await;
+            let caller = caller(sender(parts)?, None)?;
+            let name = respond::excerpt(&handle);
+            if app.service.unpin(caller, handle).await? {
+                return Ok(respond::json(StatusCode::OK, r#"{"ok":true}"#));
+            }
+            Err(RequestFault::NoPrewarm { handle: name }.into())
+        },
+    )
     .await
 }
 
@@ -53,6 +59,18 @@ async fn answer(
 ) -> Result<Response, Fault> {
     let sender = sender(parts)?;
     let limits = &app.config.limits;
+    let is_of_page = parts.headers.contains_key(header::ORIGIN);
+    let media = if dialect.takes_undeclared() {
+        body::media_in(dialect, &parts.headers).map(|_| ())
+    } else if is_of_page {
+        body::media(&parts.headers, false).map(|_| ())
+    } else {
+        Ok(())
+    };
+    if let Err(fault) = media {
+        body::discard(&parts.headers, body).await;
+        return Err(fault.into());
+    }
     let wishes = Wishes::read(&parts.headers, limits)?;
     let json = app.json(&parts.headers, body).await?;
     let mut request = noting(dialect.prewarm(json, limits), ignored)?;

@@ -64,7 +64,7 @@ impl Failed {
             Fault::Decide(DecideError::Internal { detail }) => {
                 Self { detail: detail.clone(), is_bug: true }
             }
-            Fault::Decide(_) | Fault::Request(_) => {
+            Fault::Decide(_) | Fault::Request(_) | Fault::Image(_) => {
                 Self { detail: fault.to_string(), is_bug: false }
             }
         }

@@ -163,17 +163,18 @@ fn read(app: &App, dialect: Dialect, kind: TaskKind, json: &Json) -> Result<Orde
 fn decoded(app: &App, dialect: Dialect, mut request: Json) -> Result<Decision, DecideError> {
     let mut images_form = false;
     if let Json::Object(members) = &mut request {
-        let explicit =
-            members.iter().find(|(name, _)| name == "images").map(|(_, list)| list.clone());
+        let explicit = members.iter().position(|(name, _)| name == "images");
+        let explicit = explicit.map(|at| members.remove(at).1);
         images_form = explicit.is_some();
         let state = members.iter_mut().find(|(name, _)| name == "state");
-        let found =
-            state.map(|(_, state)| images::found_after(Vec::new(), state, explicit.as_ref()));
-        let found = found.unwrap_or_else(|| Ok(Vec::new())).map_err(|fault| {
+        let terms = app.image_terms(dialect);
+        let found = state
+            .map(|(_, state)| images::found_after(Vec::new(), state, explicit.as_ref(), terms));
+        let found = found.unwrap_or_else(|| Ok(Default::default())).map_err(|fault| {
             let problem = Problem::new(fault.path().to_vec(), "image_invalid", fault.to_string());
             DecideError::Invalid(vec![problem])
         })?;
-        if !found.is_empty() {
+        if !found.0.is_empty() {
             let message = "the served model reads text only, and an example has images";
             return Err(DecideError::Unsupported(message.to_owned()));
         }

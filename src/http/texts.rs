@@ -8,6 +8,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::json;
 
+use crate::dialect::loaded;
+
 use super::{App, PathDialect, respond};
 
 /// Prometheus text format.
@@ -19,10 +21,14 @@ pub(super) async fn models(
     PathDialect(path): PathDialect,
     request: Request,
 ) -> Response {
-    if let Err(fault) = app.dialect(path.as_deref(), request.headers()) {
-        return app.refuse(app.config.dialect, &fault);
-    }
+    let dialect = match app.dialect(path.as_deref(), request.headers()) {
+        Ok(dialect) => dialect,
+        Err(fault) => return app.refuse(app.config.dialect, &fault),
+    };
     let models = app.service.models();
+    if let Some(list) = dialect.models(&models) {
+        return respond::json(StatusCode::OK, list);
+    }
     let entry = |model: &crate::service::ModelEntry| {
         json!({
             "name": model.name,
@@ -32,6 +38,13 @@ pub(super) async fn models(
     };
     let models: Vec<serde_json::Value> = models.iter().map(entry).collect();
     respond::json(StatusCode::OK, json!({"models": models}).to_string())
+}
+
+/// Told in self's words: the route is its own.
+pub(super) async fn model(State(app): State<Arc<App>>) -> Response {
+    let models = app.service.models();
+    let body = models.first().map_or_else(String::new, loaded::encode);
+    respond::json(StatusCode::OK, body)
 }
 
 pub(super) async fn metrics(State(app): State<Arc<App>>) -> Response {

@@ -2,14 +2,26 @@
 
 use serde_json::{Value, json};
 
-use crate::dialect::{QUESTIONS_MAX, STATES_MAX};
+use crate::dialect::QUESTIONS_MAX;
+use crate::http::IMAGES_MAX;
 use crate::question::OPTIONS_MAX;
+
+use super::{found, prewarm, staged};
 
 /// Every JSON type but null.
 const NOT_NULL: [&str; 6] = ["string", "object", "array", "number", "integer", "boolean"];
 
 /// All named schemas.
 pub(super) fn all() -> Value {
+    let mut schemas = own();
+    if let Some(schemas) = schemas.as_object_mut() {
+        schemas.extend(super::batch::schemas());
+        schemas.extend(super::decisions::schemas());
+    }
+    schemas
+}
+
+fn own() -> Value {
     json!({
         "Lane": {"type": "string", "enum": ["urgent", "normal", "batch", "idle"]},
         "Samples": {
@@ -22,15 +34,15 @@ pub(super) fn all() -> Value {
         },
         "State": {"description": "What the questions are about", "type": NOT_NULL},
         "Decision": decision(),
-        "Prewarm": prewarm(),
+        "Prewarm": prewarm::prewarm(),
         "Question": question(),
         "Decided": decided(),
         "Answer": answer(),
         "Probability": {"type": "number", "minimum": 0, "maximum": 1},
         "Reading": reading(),
-        "Prewarmed": prewarmed(),
-        "Prefix": prefix(),
-        "Unread": unread(),
+        "Prewarmed": prewarm::prewarmed(),
+        "Prefix": prewarm::prefix(),
+        "Unread": prewarm::unread(),
         "Models": models(),
         "Health": super::health::health(),
         "HealthDetails": super::health::details(),
@@ -39,16 +51,16 @@ pub(super) fn all() -> Value {
     })
 }
 
-fn reference(schema: &str) -> Value {
+pub(super) fn reference(schema: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
-fn nullable(schema: &Value) -> Value {
+pub(super) fn nullable(schema: &Value) -> Value {
     json!({"anyOf": [{"type": "null"}, schema]})
 }
 
-fn decision() -> Value {
-    json!({
+pub(super) fn decision() -> Value {
+    let mut decision = json!({
         "type": "object",
         "required": ["state", "questions"],
         "properties": {
@@ -65,11 +77,39 @@ fn decision() -> Value {
             "priority": nullable(&reference("Lane")),
             "timeout_ms": timeout_ms(),
             "diagnostics": {"type": ["boolean", "null"]},
+            "context": {
+                "description": "What the prompts say ahead of the state",
+                "type": ["string", "null"],
+            },
+            "state_text": {
+                "description": "Whether the state is wanted as the model read it",
+                "type": ["boolean", "null"],
+            },
+            "images": images(),
         },
+    });
+    if let Some(properties) = decision["properties"].as_object_mut() {
+        properties.extend(staged::of_decision());
+    }
+    decision
+}
+
+fn images() -> Value {
+    let text = json!({"type": ["string", "null"]});
+    let object = json!({
+        "type": "object",
+        "required": ["url"],
+        "properties": {"url": {"type": "string"}, "name": text, "description": text},
+    });
+    json!({
+        "description": "Images beside the state, for models that see them",
+        "type": ["array", "null"],
+        "maxItems": IMAGES_MAX,
+        "items": {"anyOf": [{"type": "string"}, object]},
     })
 }
 
-fn timeout_ms() -> Value {
+pub(super) fn timeout_ms() -> Value {
     json!({
         "description": "Milliseconds from the first byte to the answer; the maximum is the server's \
                         --timeout-max",
@@ -77,46 +117,12 @@ fn timeout_ms() -> Value {
     })
 }
 
-fn prewarm() -> Value {
-    json!({
-        "type": "object",
-        "oneOf": [{"required": ["state"]}, {"required": ["states"]}],
-        "properties": {
-            "state": reference("State"),
-            "states": {
-                "description": "Several states, in the place of one",
-                "type": "array",
-                "minItems": 1,
-                "maxItems": STATES_MAX,
-                "items": reference("State"),
-            },
-            "model": {"description": "Any name; the served model is used"},
-            "priority": nullable(&reference("Lane")),
-            "timeout_ms": timeout_ms(),
-            "ttl_s": {
-                "description": "Seconds for which the state stays pinned without a hit",
-                "type": ["integer", "null"], "minimum": 1, "maximum": 604_800,
-            },
-            "wait": {
-                "description": "Whether to answer only when the state is resident; true by default",
-                "type": ["boolean", "null"],
-            },
-        },
-    })
-}
-
 fn question() -> Value {
     let of = |kind: &str, criteria: Value, required: &[&str]| {
-        json!({
-            "type": "object",
-            "required": required,
-            "properties": {
-                "type": {"const": kind},
-                "instructions": {"description": "The question in words: any JSON"},
-                "criteria": criteria,
-                "samples": reference("Samples"),
-            },
-        })
+        let mut properties = staged::of_question();
+        properties.insert("type".to_owned(), json!({"const": kind}));
+        properties.insert("criteria".to_owned(), criteria);
+        json!({"type": "object", "required": required, "properties": properties})
     };
     let noul = json!({
         "type": ["object", "null"],
@@ -149,11 +155,13 @@ fn question() -> Value {
         "maxItems": OPTIONS_MAX,
         "items": {"type": NOT_NULL},
     });
-    json!({"oneOf": [
+    let mut types = vec![
         of("noul", noul, &["type"]),
         of("choice", choice, &["type", "criteria"]),
         of("score", score, &["type", "criteria"]),
-    ]})
+    ];
+    types.extend(found::questions());
+    json!({ "oneOf": types })
 }
 
 fn decided() -> Value {
@@ -171,6 +179,7 @@ fn decided() -> Value {
                     "output_tokens": {"const": 0},
                 },
             },
+            "x_state_text": {"type": "string", "description": "The state as it was read, where asked for"},
             "x_diagnostics": {"type": "object", "description": "Costs, where asked for"},
         },
     })
@@ -179,13 +188,13 @@ fn decided() -> Value {
 fn answer() -> Value {
     let probability = reference("Probability");
     let distribution = json!({"type": "object", "additionalProperties": probability});
-    let reading = reference("Reading");
-    json!({"oneOf": [
+    let (reading, citations) = (reference("Reading"), found::citations());
+    let given = json!([
         {
             "type": "object",
             "required": ["type", "noul"],
             "properties": {
-                "type": {"const": "noul"}, "noul": probability, "x_diagnostics": reading,
+                "type": {"const": "noul"}, "noul": probability, "x_citations": citations, "x_diagnostics": reading,
             },
         },
         {
@@ -196,7 +205,7 @@ fn answer() -> Value {
                 "choice": {"type": "string"},
                 "confidence": probability,
                 "probabilities": distribution,
-                "x_diagnostics": reading,
+                "x_citations": citations, "x_diagnostics": reading,
             },
         },
         {
@@ -208,10 +217,13 @@ fn answer() -> Value {
                 "confidence": probability,
                 "legend": {"type": "object", "additionalProperties": {"type": "string"}},
                 "probabilities": distribution,
-                "x_diagnostics": reading,
+                "x_citations": citations, "x_diagnostics": reading,
             },
         },
-    ]})
+    ]);
+    let given = given.as_array().cloned().unwrap_or_default();
+    let types: Vec<Value> = given.into_iter().chain(found::answers()).collect();
+    json!({ "oneOf": types })
 }
 
 fn reading() -> Value {
@@ -225,84 +237,6 @@ fn reading() -> Value {
             "orders": {"type": "integer", "minimum": 0},
             "order_consistency": reference("Probability"),
             "reads": {"type": "integer", "minimum": 0},
-        },
-    })
-}
-
-fn prewarmed() -> Value {
-    json!({
-        "type": "object",
-        "required": ["model", "ok", "prompt_tokens", "prefix"],
-        "properties": {
-            "model": {"type": "string"},
-            "ok": {"type": "boolean"},
-            "prompt_tokens": {"type": "integer", "minimum": 0},
-            "prefix": reference("Prefix"),
-            "expires_at": expires_at(),
-            "handle": handle(),
-            "prefixes": {
-                "description": "Of several states, each in order",
-                "type": "array",
-                "minItems": 1,
-                "items": {"oneOf": [
-                    {
-                        "type": "object",
-                        "required": ["ok", "prompt_tokens", "prefix", "expires_at", "handle"],
-                        "properties": {
-                            "ok": {"type": "boolean"},
-                            "prompt_tokens": {"type": "integer", "minimum": 0},
-                            "prefix": reference("Prefix"),
-                            "expires_at": expires_at(),
-                            "handle": handle(),
-                        },
-                    },
-                    reference("Unread"),
-                ]},
-            },
-        },
-    })
-}
-
-fn expires_at() -> Value {
-    json!({
-        "description": "Seconds since 1970; null where nothing is pinned",
-        "type": ["integer", "null"],
-    })
-}
-
-fn handle() -> Value {
-    json!({"description": "For DELETE /v1/prewarm/{handle}", "type": ["string", "null"]})
-}
-
-fn prefix() -> Value {
-    json!({
-        "type": "object",
-        "required": ["reused", "stored", "tier"],
-        "properties": {
-            "reused": {"type": "boolean"},
-            "stored": {"type": "boolean"},
-            "tier": {"enum": ["exact", "pending", "unsupported", "off"]},
-        },
-    })
-}
-
-fn unread() -> Value {
-    json!({
-        "description": "One of several states that was not read, with what it alone would have been refused with",
-        "type": "object",
-        "required": ["ok", "error"],
-        "properties": {
-            "ok": {"const": false},
-            "error": {
-                "type": "object",
-                "required": ["status", "reason", "detail"],
-                "properties": {
-                    "status": {"type": "integer"},
-                    "reason": {"type": "string"},
-                    "detail": {"type": ["object", "array"]},
-                    "retry_after_ms": {"type": "integer", "minimum": 1},
-                },
-            },
         },
     })
 }

@@ -8,6 +8,7 @@ use super::template::{self, Frame, Turn};
 use super::tokens::TextTokenizer;
 use super::{PromptError, wording};
 use crate::files::PromptFacts;
+use crate::json::Json;
 use crate::question::{Kind, Shown};
 
 /// Answers are begun with this for a model without chat template, whatever its layout says: a bare
@@ -23,9 +24,13 @@ pub(super) fn prefill(facts: &PromptFacts, layout: &Layout) -> &'static str {
     if plain { PLAIN_PREFILL } else { layout.prefill }
 }
 
-pub(super) fn frame(facts: &PromptFacts, turns: &[Turn]) -> Result<Frame, PromptError> {
+pub(super) fn frame(
+    facts: &PromptFacts,
+    turns: &[Turn],
+    values: &[(String, Json)],
+) -> Result<Frame, PromptError> {
     match chat_template(facts) {
-        Some(template) => template::frame(template, facts, turns),
+        Some(template) => template::frame(template, facts, (turns, values)),
         None => Ok(template::plain_frame(facts, turns)),
     }
 }

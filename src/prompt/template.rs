@@ -5,11 +5,18 @@
 //! smuggle a control token into one. Rendering follows the settings that the templates were written
 //! for: block lines leave no trace, Python's string methods work, `enable_thinking` is off.
 
+use std::collections::BTreeMap;
+
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Error, ErrorKind, Value, context};
 
 use super::PromptError;
 use crate::files::PromptFacts;
+use crate::json::Json;
+
+/// What every template is given, and no request can change.
+pub const RESERVED: [&str; 5] =
+    ["messages", "bos_token", "eos_token", "add_generation_prompt", "enable_thinking"];
 
 /// Stands for the user's text; no template says this itself.
 const MARK: &str = "DOCKET-7F3A-USER-TEXT";
@@ -50,11 +57,18 @@ pub struct Turn {
 
 /// Renders the model's own template around a user's text that follows `turns`.
 ///
+/// * `values`: what the template is given besides, by name; what it is given always ([`RESERVED`])
+///   stays as it is.
+///
 /// # Errors
 /// [`PromptError::Template`] when the template does not parse, refuses the turns, or drops,
 /// repeats or alters the user's text.
-pub fn frame(template: &str, facts: &PromptFacts, turns: &[Turn]) -> Result<Frame, PromptError> {
-    let rendered = render(template, facts, turns).map_err(|error| refused(&error))?;
+pub fn frame(
+    template: &str,
+    facts: &PromptFacts,
+    (turns, values): (&[Turn], &[(String, Json)]),
+) -> Result<Frame, PromptError> {
+    let rendered = render(template, facts, turns, values).map_err(|error| refused(&error))?;
     let mut parts = rendered.split(MARK);
     match (parts.next(), parts.next(), parts.next()) {
         (Some(before), Some(after), None) => {
@@ -90,7 +104,12 @@ fn template_error(message: &str) -> PromptError {
     PromptError::Template { message: message.to_owned() }
 }
 
-fn render(template: &str, facts: &PromptFacts, turns: &[Turn]) -> Result<String, Error> {
+fn render(
+    template: &str,
+    facts: &PromptFacts,
+    turns: &[Turn],
+    values: &[(String, Json)],
+) -> Result<String, Error> {
     let mut environment = Environment::new();
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?;
     environment.set_syntax(syntax);
@@ -101,7 +120,7 @@ fn render(template: &str, facts: &PromptFacts, turns: &[Turn]) -> Result<String,
     environment.add_function("strftime_now", |format: String| strftime_now(&format));
     let user = Turn { role: "user", text: MARK.to_owned() };
     let messages: Vec<Value> = turns.iter().chain([&user]).map(message).collect();
-    environment.template_from_str(&without_generation(template))?.render(context! {
+    let always = context! {
         messages => messages,
         bos_token => facts.bos.as_deref().unwrap_or_default(),
         eos_token => facts.eos.as_deref().unwrap_or_default(),
@@ -109,7 +128,35 @@ fn render(template: &str, facts: &PromptFacts, turns: &[Turn]) -> Result<String,
         enable_thinking => false,
         tools => (),
         documents => (),
-    })
+    };
+    let given = values.iter().filter(|(name, _)| !RESERVED.contains(&name.as_str()));
+    let given = map_of(given);
+    // Of two values of one name the first counts.
+    let all = context! { ..always, ..given };
+    environment.template_from_str(&without_generation(template))?.render(all)
+}
+
+/// JSON as templates see it.
+fn value_of(json: &Json) -> Value {
+    match json {
+        Json::Null => Value::from(()),
+        Json::Bool(flag) => Value::from(*flag),
+        Json::Number(spelling) => match (spelling.parse::<i64>(), spelling.parse::<f64>()) {
+            (Ok(whole), _) => Value::from(whole),
+            (Err(_), Ok(number)) => Value::from(number),
+            (Err(_), Err(_)) => Value::from(spelling.as_str()),
+        },
+        Json::String(text) => Value::from(text.as_str()),
+        Json::Array(items) => items.iter().map(value_of).collect(),
+        Json::Object(members) => map_of(members.iter()),
+    }
+}
+
+/// Collected as they are, pairs would be a list of pairs.
+fn map_of<'v>(members: impl Iterator<Item = &'v (String, Json)>) -> Value {
+    let map: BTreeMap<String, Value> =
+        members.map(|(key, member)| (key.clone(), value_of(member))).collect();
+    map.into()
 }
 
 /// Replaces the block `generation`, which marks text for training and which minijinja does not know,
@@ -183,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_template_is_split_around_the_users_text() {
-        let frame = frame(RICH, &facts(), &[]).unwrap();
+        let frame = frame(RICH, &facts(), (&[], &[])).unwrap();
         assert_eq!(frame.before, "<bos><s>Be brief. 26 Jul 2024</s>\n<user>");
         assert_eq!(frame.after, "</>\n<assistant><think></think>");
     }
@@ -191,7 +238,7 @@ mod tests {
     #[test]
     fn a_system_turn_and_examples_stand_before_it() {
         let turns = [turn("system", " Own words. "), turn("user", "u"), turn("assistant", "a")];
-        let frame = frame(RICH, &facts(), &turns).unwrap();
+        let frame = frame(RICH, &facts(), (&turns, &[])).unwrap();
         assert_eq!(
             frame.before,
             "<bos><s>Own words. 26 Jul 2024</s>\n<user>u</>\n<assistant>a</>\n<user>"
@@ -199,7 +246,7 @@ mod tests {
     }
 
     fn message_of(template: &str, turns: &[Turn]) -> String {
-        frame(template, &facts(), turns).unwrap_err().to_string()
+        frame(template, &facts(), (turns, &[])).unwrap_err().to_string()
     }
 
     #[test]
@@ -224,21 +271,34 @@ mod tests {
     #[test]
     fn a_loop_can_be_left_early() {
         let template = "{% for m in messages %}{{ m.content }}!{% break %}{% endfor %}";
-        assert_eq!(frame(template, &facts(), &[]).unwrap().after, "!");
+        assert_eq!(frame(template, &facts(), (&[], &[])).unwrap().after, "!");
     }
 
     #[test]
     fn blocks_that_mark_text_for_training_are_rendered() {
         let template = "{{ messages[0].content }}\n{% generation %}\n a\n{%- endgeneration -%}\n.\
                         {% set generations = 1 %}{{ generations }}";
-        assert_eq!(frame(template, &facts(), &[]).unwrap().after, "\n a.1");
+        assert_eq!(frame(template, &facts(), (&[], &[])).unwrap().after, "\n a.1");
     }
 
     #[test]
     fn none_is_not_iterable() {
         let template = "{{ messages[0].content }}{% if tools is iterable and tools | length %}!\
                         {% endif %}{% if messages is iterable %}.{% endif %}";
-        assert_eq!(frame(template, &facts(), &[]).unwrap().after, ".");
+        assert_eq!(frame(template, &facts(), (&[], &[])).unwrap().after, ".");
+    }
+
+    #[test]
+    fn what_a_request_gives_reaches_the_template_and_changes_nothing_of_its_own() {
+        let given = |name: &str, value: &str| (name.to_owned(), Json::String(value.to_owned()));
+        let nested = Json::Object(vec![given("in", "side")]);
+        let mut values =
+            vec![given("tone", "dry"), given("eos_token", "!"), given("bos_token", "!")];
+        values.push(("nested".to_owned(), nested));
+        let template =
+            "{{ bos_token }}{{ tone }}{{ nested.in }}{{ messages[0].content }}{{ eos_token }}";
+        let frame = frame(template, &facts(), (&[], &values)).unwrap();
+        assert_eq!((frame.before.as_str(), frame.after.as_str()), ("<bos>dryside", ""));
     }
 
     #[test]

@@ -133,7 +133,7 @@ fn the_parts_are_the_rendered_template() {
         let text = rendered(&prompter, &string("A state."), &noul("Late?"), &[0, 1]);
         let facts = ByteTokenizer::facts();
         let turns = parts::turns(layout, layout.prefill, Some(&prompter.alphabet));
-        let frame = parts::frame(&facts, &turns).unwrap();
+        let frame = parts::frame(&facts, &turns, &[]).unwrap();
         let user = [layout.state_header, "A state.", layout.mark, " "].concat();
         assert!(text.starts_with(&(frame.before + &user + "Late?")), "{}: {text}", layout.id);
         assert!(text.ends_with(&frame.after), "{}: {text}", layout.id);

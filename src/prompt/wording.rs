@@ -128,7 +128,7 @@ pub fn example_question(example: &Example) -> Question {
 }
 
 /// The question in words, trimmed; where it is absent or blank, the layout's default of its kind.
-fn instructions<'q>(layout: &Layout, question: &'q Question) -> Cow<'q, str> {
+pub(super) fn instructions<'q>(layout: &Layout, question: &'q Question) -> Cow<'q, str> {
     let given = question.instructions.as_ref().filter(|json| **json != Json::Null);
     match given.map(compact_text) {
         Some(Cow::Borrowed(text)) if !text.trim().is_empty() => Cow::Borrowed(text.trim()),

@@ -20,6 +20,28 @@ pub struct Answer {
     pub hidden: Option<Vec<f32>>,
     /// What registered examples say of it.
     pub learned: Learned,
+    /// The passages that the answer rests on, most probable first, where they were wanted.
+    pub citations: Option<Vec<Citation>>,
+}
+
+/// A passage of the state that an answer rests on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Citation {
+    /// The passage.
+    pub part: Part,
+    /// That it is the one.
+    pub probability: f64,
+}
+
+/// A passage of the state's text as the model read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The passage.
+    pub text: String,
+    /// Where it begins, in Unicode code points of the text.
+    pub start: usize,
+    /// Where it ends, not included.
+    pub end: usize,
 }
 
 /// What tasks that were registered from labelled examples say of an answer.
@@ -79,13 +101,65 @@ pub enum Value {
         /// Concentration at the mode: `max(0, 1 - d / u)`.
         confidence: f64,
     },
+    /// A number that the state states.
+    Number(NumberFound),
+    /// A passage of the state.
+    Excerpt(ExcerptFound),
+    /// None: the question was not asked, because of the answer of another.
+    Skipped {
+        /// The id of the other.
+        because: String,
+        /// Its answer; `None` where it was skipped itself.
+        was: Option<String>,
+        /// The answers under which the question would have been asked.
+        wanted: Vec<String>,
+    },
+}
+
+/// A number that a state states, or that it states none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NumberFound {
+    /// The number; `None` where that none is stated is more probable than any.
+    pub value: Option<f64>,
+    /// Of what is answered: the number, or that there is none.
+    pub probability: f64,
+    /// That none is stated.
+    pub not_stated: f64,
+    /// Probability rescaled from uniform, as a choice's; `None` where there was nothing to choose.
+    pub confidence: Option<f64>,
+    /// The numbers that were looked at, most probable first.
+    pub candidates: Vec<NumberRead>,
+}
+
+/// A number in a state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NumberRead {
+    /// Its value, rounded as asked for.
+    pub value: f64,
+    /// That it is the answer.
+    pub probability: f64,
+    /// The text around the place where it first stands.
+    pub context: String,
+}
+
+/// A passage of a state, or that there is none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExcerptFound {
+    /// From the first to the last of the parts; `None` where that there is none is more probable.
+    pub found: Option<Part>,
+    /// Of what is answered.
+    pub probability: f64,
+    /// That there is none.
+    pub not_stated: f64,
+    /// The parts in the order of the text, where they do not follow each other; else empty.
+    pub parts: Vec<Part>,
 }
 
 /// How a question was read.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Diagnostics {
     /// Mean probability of all labels together over the whole vocabulary; `None` where the engine
-    /// reads label rows only.
+    /// reads label rows only and the question did not ask for it.
     pub label_mass: Option<f64>,
     /// Whether the most probable token was a label in every read.
     pub argmax_is_label: bool,
@@ -135,6 +209,8 @@ pub struct Cost {
     pub rows: Vec<RowTokens>,
     /// Tokens of head and state, which all its reads share.
     pub prefix_tokens: u32,
+    /// Runs of the model that it took: steps that read one of its questions.
+    pub runs: u32,
 }
 
 /// Tokens of one read.

@@ -22,7 +22,49 @@ fn numbered(options: usize) -> ReadingKind {
 }
 
 fn spec(kind: ReadingKind) -> ReadingSpec {
-    ReadingSpec { kind, labels_max: 52, orders: 1, temperature: 1.0, correction: None }
+    ReadingSpec {
+        kind,
+        labels_max: 52,
+        orders: 1,
+        entropy_max: None,
+        temperature: 1.0,
+        correction: None,
+    }
+}
+
+/// Log-probabilities of an option by a bias for the first position and for option 0.
+fn biased(position_bias: f32, option_bias: f32) -> impl Fn(usize, usize) -> f32 {
+    move |option, position| {
+        let first = if position == 0 { position_bias } else { 0.0 };
+        first + if option == 0 { option_bias } else { 0.0 }
+    }
+}
+
+#[test]
+fn a_certain_average_wants_no_further_order() {
+    let adaptive = |orders, entropy_max| ReadingSpec {
+        orders,
+        entropy_max: Some(entropy_max),
+        ..spec(numbered(4))
+    };
+    let orders = |spec, of: &dyn Fn(usize, usize) -> f32| read(spec, of).1.orders;
+    assert_eq!(orders(adaptive(4, 0.1), &biased(0.0, 20.0)), 1, "certain at once");
+    assert_eq!(orders(adaptive(4, 0.1), &biased(0.0, 0.0)), 4, "never certain");
+    assert_eq!(orders(adaptive(4, 2.0), &biased(0.0, 0.0)), 1, "no distribution is so uncertain");
+    // Certain in the first order by its position alone, which one order cannot tell.
+    assert_eq!(orders(adaptive(4, 0.1), &biased(20.0, 0.0)), 1);
+    assert_eq!(orders(adaptive(1, 0.0), &biased(0.0, 0.0)), 1);
+}
+
+#[test]
+fn orders_one_after_the_other_give_what_they_give_at_once() {
+    let all = ReadingSpec { orders: 3, ..spec(numbered(3)) };
+    let one_by_one = ReadingSpec { entropy_max: Some(0.0), ..all.clone() };
+    let own = biased(0.7, 0.3);
+    assert_eq!(read(all, &own), read(one_by_one, &own));
+    let chunked = ReadingSpec { labels_max: 3, orders: 2, ..spec(numbered(8)) };
+    let one_by_one = ReadingSpec { entropy_max: Some(0.0), ..chunked.clone() };
+    assert_eq!(read(chunked, &own), read(one_by_one, &own));
 }
 
 /// Reads a question to its end; `logprob` gives each displayed option's value from its index and
@@ -48,6 +90,7 @@ fn probabilities(value: &Value) -> Vec<f64> {
         Value::Choice { probabilities, .. } | Value::Score { probabilities, .. } => {
             probabilities.clone()
         }
+        Value::Number(_) | Value::Excerpt(_) | Value::Skipped { .. } => Vec::new(),
     }
 }
 

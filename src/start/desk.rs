@@ -4,7 +4,7 @@ use super::StartError;
 use super::serving::decisio::{Settings, temperatures};
 use super::serving::{ModelFacts, first_name};
 use crate::config::{Config, SamplesDefault};
-use crate::decide::Prompters;
+use crate::decide::prompters::Prompters;
 use crate::prompt::layout::PerKind;
 use crate::tasks::desk::{Desk, DeskConfig};
 use crate::tasks::identity::Rendering;
@@ -24,6 +24,7 @@ pub(super) fn open(
         abstain_option: letters.abstain_option.clone(),
         profile: Rendering::new(&prompters.profile, profile_orders(config, prompters), named),
         letters: Rendering::new(&prompters.letters, prompters.letters.profile().samples, named),
+        plain: Rendering::new(&prompters.plain, prompters.plain.profile().samples, named),
     });
     let desk = desk
         .map_err(|error| StartError::Setting { flag: "--tasks-dir", message: error.to_string() })?;
@@ -89,7 +90,7 @@ mod tests {
             let (bytes, facts) = (Arc::new(ByteTokenizer::new()), ByteTokenizer::facts());
             Arc::new(Prompter::new(bytes, &facts, profile_for("fake", None), "fake").unwrap())
         };
-        let prompters = Prompters { profile: prompter(), letters: prompter() };
+        let prompters = Prompters::new(prompter(), prompter(), prompter());
         let facts = ModelFacts {
             served_names: vec!["m".to_owned()],
             description: String::new(),
@@ -102,7 +103,7 @@ mod tests {
         };
         let own = fingerprints(&config);
         config.decision.samples = SamplesDefault::Count(7);
-        let [profile, letters] = fingerprints(&config);
+        let [profile, letters, _] = fingerprints(&config);
         assert_ne!(profile, own[0]);
         assert!(profile.contains("\"orders\":[7,7,7]"), "{profile}");
         assert_eq!(letters, own[1], "letters are read in one order whatever is asked for");

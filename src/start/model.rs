@@ -17,7 +17,7 @@ use super::serving::ModelFacts;
 use crate::config::{
     BoundaryRegistration, Config, ContextLimit, EngineKind, KvBytes, LayoutChoice,
 };
-use crate::decide::Prompters;
+use crate::decide::prompters::Prompters;
 use crate::engine::fake::{self, FakeEngine, FakeOptions};
 use crate::engine::{CpuEngine, ReferenceEngine, TensorEngine};
 use crate::models::{Progress, Store, ensure, verify};
@@ -233,7 +233,11 @@ fn check_room(
     context_tokens: u32,
 ) -> Result<(), StartError> {
     check_room_of(config, &prompters.profile, context_tokens)?;
-    check_room_of(config, &prompters.letters, context_tokens)
+    check_room_of(config, &prompters.letters, context_tokens)?;
+    for named in prompters.profiles.values() {
+        check_room_of(config, named, context_tokens)?;
+    }
+    check_room_of(config, &prompters.plain, context_tokens)
 }
 
 fn check_room_of(

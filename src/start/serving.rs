@@ -24,7 +24,7 @@ use crate::decide::{Asker, Decider};
 use crate::error::DecideError;
 use crate::question::Decision;
 use crate::service::{
-    Arrival, Caller, Decided, Health, ModelEntry, Prewarm, Prewarmed, Service, Teaching,
+    Arrival, Caller, Decided, Estimate, Health, ModelEntry, Prewarm, Prewarmed, Service, Teaching,
 };
 use crate::tasks::apply::plan;
 use crate::tasks::desk::Desk;
@@ -99,13 +99,16 @@ impl Serving {
         mut decision: Decision,
         arrival: Arrival,
     ) -> Result<Decided, DecideError> {
+        self.check_model(&decision)?;
         let manner = decision.manner;
-        let temperatures = self.decider.prompters().of(manner).profile().temperature;
+        let prompter = self.decider.prompters().base(manner, decision.profile.as_deref())?;
+        let temperatures = prompter.profile().temperature;
         let commits = self.settings.letters.noul_commit;
         let plan = plan(&self.desk, &caller.tenant, (&mut decision, commits), &temperatures)?;
         let mut made = self.decider.decide(self.asker(&caller, arrival), decision).await?;
         plan.finish(&mut made.answers);
         let open = made.decision;
+        let tier = open.tier();
         let served: Box<dyn FnOnce() + Send> = match self.settings.register {
             BoundaryRegistration::Before => {
                 open.responded();
@@ -116,7 +119,29 @@ impl Serving {
             }
         };
         let model = self.served_name().to_owned();
-        Ok(Decided { answers: made.answers, cost: made.cost, tasks: plan.tasks, model, served })
+        Ok(Decided {
+            answers: made.answers,
+            cost: made.cost,
+            tasks: plan.tasks,
+            model,
+            stages: made.stages,
+            reused: made.reused,
+            tier,
+            state_text: made.state_text,
+            served,
+        })
+    }
+
+    /// Refuses a decision that insists on a model which is not served.
+    fn check_model(&self, decision: &Decision) -> Result<(), DecideError> {
+        let available = &self.facts.served_names;
+        match &decision.model {
+            Some(name) if !available.contains(name) => Err(DecideError::UnknownModel {
+                name: name.chars().take(crate::dialect::ECHO_CHARS_MAX).collect(),
+                available: available.clone(),
+            }),
+            Some(_) | None => Ok(()),
+        }
     }
 
     fn engine_problem(&self) -> Problem {
@@ -180,6 +205,22 @@ impl Service for Serving {
         self.decided(caller, decision, arrival).boxed()
     }
 
+    fn estimate(
+        &self,
+        caller: Caller,
+        decision: Decision,
+        arrival: Arrival,
+    ) -> BoxFuture<'_, Result<Estimate, DecideError>> {
+        async move {
+            self.check_model(&decision)?;
+            let asker = self.asker(&caller, arrival);
+            let deadline = self.decider.deadline(asker.since, decision.timeout);
+            let since = asker.since;
+            self.decider.in_time(since, deadline, self.decider.estimate(asker, decision)).await
+        }
+        .boxed()
+    }
+
     fn unpin(&self, caller: Caller, handle: String) -> BoxFuture<'_, Result<bool, DecideError>> {
         async move {
             // What is no handle is the handle of nothing.
@@ -199,7 +240,7 @@ impl Service for Serving {
     }
 
     fn models(&self) -> Vec<ModelEntry> {
-        entries(&self.facts)
+        entries(&self.facts, true)
     }
 
     fn served_name(&self) -> &str {
@@ -243,11 +284,16 @@ impl Service for Serving {
 }
 
 /// The model under each of its names.
-pub(super) fn entries(facts: &ModelFacts) -> Vec<ModelEntry> {
+///
+/// * `is_readable`: whether questions can be read from it.
+pub(super) fn entries(facts: &ModelFacts, is_readable: bool) -> Vec<ModelEntry> {
     let entry = |name: &String| ModelEntry {
         name: name.clone(),
         description: facts.description.clone(),
         release_date: facts.release_date.clone(),
+        precision: facts.details["precision"].as_str().map(str::to_owned),
+        context_tokens: facts.details["context_tokens"].as_u64(),
+        is_readable,
     };
     facts.served_names.iter().map(entry).collect()
 }

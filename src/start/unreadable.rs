@@ -13,7 +13,9 @@ use serde_json::json;
 use super::serving::{ModelFacts, entries, first_name};
 use crate::error::DecideError;
 use crate::question::Decision;
-use crate::service::{Arrival, Caller, Decided, Health, ModelEntry, Prewarm, Prewarmed, Service};
+use crate::service::{
+    Arrival, Caller, Decided, Estimate, Health, ModelEntry, Prewarm, Prewarmed, Service,
+};
 
 /// Refuses every question and every prewarm.
 #[derive(Debug)]
@@ -45,6 +47,15 @@ impl Service for Unreadable {
         self.refused()
     }
 
+    fn estimate(
+        &self,
+        _: Caller,
+        _: Decision,
+        _: Arrival,
+    ) -> BoxFuture<'_, Result<Estimate, DecideError>> {
+        self.refused()
+    }
+
     fn prewarm(
         &self,
         _: Caller,
@@ -59,7 +70,7 @@ impl Service for Unreadable {
     }
 
     fn models(&self) -> Vec<ModelEntry> {
-        entries(&self.facts)
+        entries(&self.facts, false)
     }
 
     fn served_name(&self) -> &str {

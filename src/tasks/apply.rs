@@ -62,7 +62,7 @@ pub fn plan(
     for question in &mut decision.questions {
         let commits = commits && matches!(question.kind, Kind::Noul { .. });
         let mut planned = Planned { commits, ..Planned::default() };
-        if decision.applies_tasks {
+        if decision.applies_tasks && question.finds.is_none() {
             let matching = desk.tasks_of(tenant, manner, question);
             plan.tasks.extend(matching.iter().map(|task| task.id.clone()));
             planned.task = corrected(matching, (manner, is_twice), question)?;
@@ -206,6 +206,7 @@ fn given(value: &Value) -> Option<(usize, f64)> {
             Some((*chosen, *probabilities.get(*chosen)?))
         }
         Value::Noul { .. } | Value::Score { .. } => top(value),
+        Value::Number(_) | Value::Excerpt(_) | Value::Skipped { .. } => None,
     }
 }
 
@@ -223,6 +224,7 @@ pub(super) fn distribution(value: &Value) -> Vec<f64> {
         Value::Choice { probabilities, .. } | Value::Score { probabilities, .. } => {
             probabilities.clone()
         }
+        Value::Number(_) | Value::Excerpt(_) | Value::Skipped { .. } => Vec::new(),
     }
 }
 

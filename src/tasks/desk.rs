@@ -30,6 +30,8 @@ pub struct DeskConfig {
     pub profile: Rendering,
     /// See [`Self::profile`].
     pub letters: Rendering,
+    /// See [`Self::profile`].
+    pub plain: Rendering,
 }
 
 /// The tasks of all tenants.
@@ -124,6 +126,7 @@ impl Desk {
         match manner {
             Manner::Profile => &self.config.profile,
             Manner::Letters => &self.config.letters,
+            Manner::Plain => &self.config.plain,
         }
     }
 

@@ -107,7 +107,7 @@ fn correction(
 /// Where a question is read in one order and sometimes in two, what is learned belongs to labels.
 pub(super) fn stage(manner: Manner) -> Stage {
     match manner {
-        Manner::Letters => Stage::EachOrder,
+        Manner::Letters | Manner::Plain => Stage::EachOrder,
         Manner::Profile => Stage::Average,
     }
 }

@@ -42,6 +42,7 @@ fn config() -> DeskConfig {
         abstain_option: None,
         profile: rendering("profile"),
         letters: rendering("letters"),
+        plain: rendering("plain"),
     }
 }
 
@@ -129,7 +130,7 @@ fn answer(question: &Question, p: &[f64]) -> Answer {
     };
     let diagnostics = Diagnostics::default();
     let (id, learned) = (question.id.clone(), Learned::default());
-    Answer { id, value, diagnostics, raw: p.to_vec(), hidden: None, learned }
+    Answer { id, value, diagnostics, raw: p.to_vec(), hidden: None, learned, citations: None }
 }
 
 async fn registered(desk: &Desk, name: &str) -> Wire {

@@ -29,6 +29,8 @@ mod strategies;
 #[cfg(test)]
 mod tasks;
 #[cfg(test)]
+mod vectors;
+#[cfg(test)]
 #[path = "../golden/writers"]
 #[expect(dead_code, reason = "the golden tests write more")]
 mod writers {

@@ -39,7 +39,7 @@ fn a_prewarm_reads_the_prefix_that_a_decision_with_its_fields_reads() {
         let arguments = ["--engine", "fake", "--register-boundary", "off", "--layout", layout];
         let server = Server::start(&arguments);
         let state = json!({"order": 7, "text": "The parcel is late."});
-        let fields = json!({"model": "jev-latest", "profile": "terse", "state": state,
+        let fields = json!({"model": "jev-latest", "context": "Be kind.", "state": state,
                             "instructions": "Be strict.",
                             "chat_template_kwargs": {"enable_thinking": true}});
         let warm = server.post("/v1/prewarm", &fields);

@@ -25,6 +25,16 @@ pub(crate) struct Server {
     reader: Option<JoinHandle<()>>,
 }
 
+/// A request as it is put on the wire.
+#[derive(Debug)]
+pub(crate) struct Sending<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) path: &'a str,
+    /// One without a value is left out, `content-type` too, which is JSON otherwise.
+    pub(crate) headers: Vec<(&'a str, Option<&'a str>)>,
+    pub(crate) text: Option<String>,
+}
+
 /// One response.
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -120,6 +130,27 @@ impl Server {
     /// Posts JSON.
     pub(crate) fn post(&self, route: &str, body: &Value) -> Reply {
         try_post(&self.base, route, body).expect("the server answers")
+    }
+
+    /// Sends anything; a body of the response that is no JSON is given as a string.
+    pub(crate) fn send(&self, sending: &Sending<'_>) -> Reply {
+        let uri = format!("{}{}", self.base, sending.path);
+        let mut request = ureq::http::Request::builder().method(sending.method).uri(uri);
+        let is_typed = sending.headers.iter().any(|(name, _)| *name == "content-type");
+        if sending.text.is_some() && !is_typed {
+            request = request.header("content-type", "application/json");
+        }
+        for (name, value) in &sending.headers {
+            request = value.iter().fold(request, |request, value| request.header(*name, *value));
+        }
+        let response = match &sending.text {
+            Some(text) => agent().run(request.body(text.as_bytes()).expect("a request")),
+            None => agent().run(request.body(()).expect("a request")),
+        };
+        let mut response = response.expect("the server answers");
+        let text = response.body_mut().read_to_string().expect("text");
+        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        Reply { status: response.status().as_u16(), headers: headers_of(&response), body }
     }
 
     /// Asks one yes/no question, in one order.
@@ -224,14 +255,13 @@ pub(crate) fn try_post(base: &str, route: &str, body: &Value) -> Result<Reply, u
 }
 
 fn reply_of(mut response: ureq::http::Response<ureq::Body>) -> Result<Reply, ureq::Error> {
+    let (status, headers) = (response.status().as_u16(), headers_of(&response));
+    Ok(Reply { status, headers, body: response.body_mut().read_json()? })
+}
+
+fn headers_of(response: &ureq::http::Response<ureq::Body>) -> Vec<(String, String)> {
     let headers = response.headers().iter();
-    let headers = headers.map(|(k, v)| (k.to_string(), v.to_str().unwrap_or("").to_owned()));
-    let headers = headers.collect();
-    Ok(Reply {
-        status: response.status().as_u16(),
-        headers,
-        body: response.body_mut().read_json()?,
-    })
+    headers.map(|(k, v)| (k.to_string(), v.to_str().unwrap_or("").to_owned())).collect()
 }
 
 fn agent() -> ureq::Agent {

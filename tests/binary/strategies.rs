@@ -44,6 +44,10 @@ fn assert_refuses_everything(path: &Path, why: &str) {
             assert!(reply.body["detail"][0]["msg"].as_str().unwrap().contains(why), "{reply:?}");
         }
     }
+    let noul = json!({"state": "s", "questions": {"q": {"type": "noul"}}});
+    let not_implemented = server.post("/vllm/v1/systemone", &noul);
+    assert_eq!(not_implemented.status, 501, "{not_implemented:?}");
+    assert_eq!(not_implemented.body["error"]["type"], "NotImplementedError");
     let faulty = server.post("/v1/systemone", &json!({ "questions": {} }));
     assert_eq!(faulty.text("x-docket-reason"), Some("invalid"), "{faulty:?}");
     for route in ["/health", "/health?ready=1"] {
@@ -71,11 +75,10 @@ fn an_encoder_starts_says_so_and_refuses_every_question() {
 }
 
 #[test]
-fn a_vocabulary_without_labels_starts_says_so_and_refuses_every_question() {
+fn letters_that_are_no_tokens_with_their_space_are_read_behind_one() {
     let home = TempDir::new().unwrap();
     let path = home.path().join("wordless.gguf");
-    // Without a chat template a label follows a space; one letter that is one token with it is not
-    // enough to tell two options apart.
+    // Without a chat template a label follows a space; here one letter alone is one token with it.
     let model = wide(Architecture::Qwen2);
     let mut vocabulary = gguf::vocabulary(&model.config);
     vocabulary.merges.retain(|merge| merge != "Ġ w");
@@ -83,7 +86,11 @@ fn a_vocabulary_without_labels_starts_says_so_and_refuses_every_question() {
     entries.extend(gguf::vocabulary_entries(&vocabulary));
     let tensors = gguf::stored(&model.config, &model.tensors, GgmlDType::Q8_0);
     gguf::write_raw(&path, &entries, &tensors);
-    assert_refuses_everything(&path, "1 of the labels tried");
+    let server = Server::start(&[path.to_str().unwrap()]);
+    let asked = server.ask("The parcel is late.", "Is it late?");
+    assert_eq!(asked.status, 200, "{asked:?}");
+    let noul = asked.body["answers"]["q"]["noul"].as_f64().unwrap();
+    assert!(noul > 0.0 && noul < 1.0, "{noul}");
 }
 
 #[test]
@@ -130,6 +137,27 @@ fn the_reference_engine_says_once_what_it_costs_where_it_was_asked_for_too() {
     let warmed = server.post("/v1/prewarm", &json!({ "state": "The parcel is late." }));
     assert_eq!(warmed.body["prefix"]["tier"], "unsupported", "{warmed:?}");
     assert_eq!(warmed.body["ok"], json!(false), "{warmed:?}");
+}
+
+#[test]
+fn a_dialect_that_needs_the_label_mass_has_it_where_label_rows_alone_are_read() {
+    let home = TempDir::new().unwrap();
+    let path = write_ours(home.path(), 4096);
+    let body = json!({"state": "s", "questions": {
+        "noul": {"type": "noul"}, "choice": {"type": "choice", "criteria": {"a": null, "b": null}}}});
+    let [full, rows] = ["full", "rows"].map(|readout| {
+        let server = Server::start(&["--readout", readout, path.to_str().unwrap()]);
+        let decided = server.post("/vllm/v1/systemone", &body);
+        assert_eq!(decided.status, 200, "{decided:?}");
+        let with_diagnostics =
+            json!({"diagnostics": true, "state": "s", "questions": {"q": {"type": "noul"}}});
+        let told = server.post("/v1/systemone", &with_diagnostics);
+        let has_mass = told.body["answers"]["q"]["x_diagnostics"].get("label_mass").is_some();
+        assert_eq!(has_mass, readout == "full", "{told:?}");
+        (decided.body["answers"].clone(), decided.body["diagnostics"].clone())
+    });
+    assert!(full.1["noul"]["label_mass"].as_f64().unwrap() > 0.0, "{full:?}");
+    assert_eq!(full, rows);
 }
 
 #[test]

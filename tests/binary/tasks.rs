@@ -252,7 +252,7 @@ fn images_are_recognised_and_refused_by_a_model_that_reads_text() {
 }
 
 #[test]
-fn a_form_is_read_by_decisio_alone() {
+fn a_form_is_read_with_its_files() {
     let server = Server::start(&["--engine", "fake"]);
     let form = |file: &str| {
         let request = routing("Something new.");
@@ -278,7 +278,10 @@ fn a_form_is_read_by_decisio_alone() {
     let (status, body) = post("/decisio/v1/systemone", &form(file));
     let detail = body["detail"].as_str().expect("a text");
     assert!(status == 422 && detail.starts_with("bad image"), "{status} {detail}");
-    assert_eq!(post("/v1/systemone", &form("")).0, 415);
+    assert_eq!(post("/v1/systemone", &form("")).0, 200);
+    let (status, body) = post("/v1/systemone", &form(file));
+    assert_eq!((status, &body["detail"][0]["type"]), (422, &json!("image_invalid")), "{body}");
+    assert_eq!(post("/v1/answer", &form("")).0, 415);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What goes wrong inside a step: it is reported, contained, and the engine goes on.
 
-use actors::{Engine, EngineError};
+use actors::{Engine, EngineError, Row};
 use docket::engine::{CpuEngine, EngineOptions, LoadError};
 
 use crate::steps::{LABELS, ask, bits, chunk, load, options, read_alone, row};
@@ -112,4 +112,10 @@ fn reading_label_rows_only_gives_up_the_mass_and_nothing_else() {
     for index in 0..LABELS.len() {
         assert!((full.logprobs[index] - mass - part.logprobs[index]).abs() < 1e-5);
     }
+    // A row that asks for it has it, and the one beside it is not changed by that.
+    let wanting = Row { want_mass: true, ..row(&[], &prompt) };
+    let both = ask(&engine, Vec::new(), vec![row(&[], &prompt), wanting]).unwrap().rows;
+    let [part_again, whole] = [0, 1].map(|index: usize| both[index].as_ref().unwrap());
+    assert_eq!((bits(part_again), bits(whole)), (bits(&part), bits(&full)));
+    assert_eq!(whole.greedy_is_label, full.greedy_is_label);
 }

@@ -114,6 +114,7 @@ impl Rendered {
             suffix: Arc::clone(&read.suffix),
             labels: Arc::clone(&read.labels),
             want_hidden: false,
+            want_mass: false,
         };
         let rows = self.reads.iter().map(row).collect();
         let outcome = ask(engine, chunks, rows).unwrap();

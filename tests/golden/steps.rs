@@ -30,7 +30,13 @@ pub(crate) fn load_in(model: &TinyModel, precision: Precision, threads: usize) -
 }
 
 pub(crate) fn row<S: Clone>(path: &[PathPart<S>], suffix: &[u32]) -> Row<S> {
-    Row { path: path.to_vec(), suffix: suffix.into(), labels: LABELS.into(), want_hidden: true }
+    Row {
+        path: path.to_vec(),
+        suffix: suffix.into(),
+        labels: LABELS.into(),
+        want_hidden: true,
+        want_mass: false,
+    }
 }
 
 pub(crate) fn chunk<S: Clone>(path: &[PathPart<S>], tokens: &[u32]) -> Chunk<S> {

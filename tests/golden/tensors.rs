@@ -4,7 +4,7 @@
 //! resident or not, cut anywhere, merged with others) and must come near the `cpu` engine's numbers
 //! for its prompt alone.
 
-use actors::{Engine, PathPart, RowOutcome, Segment};
+use actors::{Engine, PathPart, Row, RowOutcome, Segment};
 use docket::engine::kernels::Precision;
 use docket::engine::{EngineOptions, LoadError, TensorDevice, TensorEngine, TensorSegment};
 use proptest::prelude::*;
@@ -304,6 +304,12 @@ fn label_rows_alone_give_up_the_mass_and_nothing_else() {
         let shifted = full.logprobs[index] - full.log_mass.unwrap();
         assert!((shifted - part.logprobs[index]).abs() < 1e-5);
     }
+    // A row that asks for it has it, and the one beside it does without.
+    let wanting = Row { want_mass: true, ..row(&[], &prompt) };
+    let both = ask(&engine, Vec::new(), vec![row(&[], &prompt), wanting]).unwrap().rows;
+    let [part_again, whole] = [0, 1].map(|index: usize| both[index].as_ref().unwrap());
+    assert_near(part_again, &part, "beside one that asks");
+    assert_near(whole, &full, "asks");
 }
 
 #[test]

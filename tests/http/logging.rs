@@ -60,3 +60,26 @@ async fn a_failed_request_is_logged_with_its_id_and_route() {
 async fn what_is_the_callers_fault_is_not_logged() {
     assert_eq!(logged(DecideError::Unsupported("images".to_owned())).await, "");
 }
+
+#[tokio::test]
+async fn ignored_fields_are_logged_by_names_that_are_not_the_callers() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+    let guard = tracing::subscriber::set_default(log.finish());
+    let router: Router = router(Arc::new(Stub::default()), HttpConfig::default());
+    let body = r#"{"state": "plum", "seed": 1, "grape": 2, "questions":
+        {"fig": {"type": "noul", "instructions": "x", "alone": true, "melon": 3}}}"#;
+    let sent = Request::post("/gmlx/v1/systemone").body(body.into()).unwrap();
+    let reply = call(&router, sent).await;
+    drop(guard);
+    let told = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let ignored = r#"["seed","grape","questions.fig.alone","questions.fig.melon"]"#;
+    assert_eq!(reply.header("x-docket-ignored"), ignored);
+    for part in [" WARN ", "ignoring unsupported parameter(s)", "alone, seed", "unknown=2"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    for word in ["plum", "grape", "fig", "melon"] {
+        assert!(!told.contains(word), "{word}: {told}");
+    }
+}

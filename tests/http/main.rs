@@ -7,9 +7,13 @@ mod access;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
+mod batches;
+#[cfg(test)]
 mod bodies;
 #[cfg(test)]
 mod decisions;
+#[cfg(test)]
+mod images;
 #[cfg(test)]
 mod logging;
 #[cfg(test)]
@@ -18,3 +22,5 @@ mod prewarming;
 mod sockets;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod vllm;

@@ -13,16 +13,17 @@ use docket::http::{AuthConfig, HttpConfig, router};
 use docket::json::Json;
 use docket::question::answer::{Answer, Cost, Diagnostics, Learned, Value};
 use docket::question::{Decision, Kind};
+use docket::service::images::{Image, ImageLimits};
 use docket::service::{
-    Arrival, Caller, Decided, Health, ModelEntry, Order, Prefixes, Prewarm, Prewarmed, Registered,
-    Service, States, TaskKind, Teaching, Warmed,
+    Arrival, Caller, Decided, Estimate, Health, ModelEntry, Order, Prefixes, Prewarm, Prewarmed,
+    Registered, Service, States, TaskKind, Teaching, Warmed,
 };
 use futures_util::future::BoxFuture;
 use http_body_util::BodyExt;
 use tokio::sync::Notify;
 use tower::ServiceExt;
 
-/// Answers every question with even odds.
+/// Answers every question with even odds; for the state `full` there is no room.
 pub(crate) struct Stub {
     /// What decisions end with instead of an answer.
     pub(crate) error: Option<DecideError>,
@@ -38,6 +39,9 @@ pub(crate) struct Stub {
     /// Rises with `begun`, `dropped` and `served`.
     pub(crate) changed: Arc<Notify>,
     pub(crate) last: Mutex<Option<(Caller, Decision)>>,
+    /// What it sees of images, and those of the last decision.
+    pub(crate) sees: Option<ImageLimits>,
+    pub(crate) seen: Mutex<Vec<Image>>,
 }
 
 impl Default for Stub {
@@ -54,6 +58,8 @@ impl Default for Stub {
             served: Arc::default(),
             changed: Arc::default(),
             last: Mutex::default(),
+            sees: None,
+            seen: Mutex::default(),
         }
     }
 }
@@ -103,6 +109,7 @@ pub(crate) fn cost() -> Cost {
         state_tokenisations: 1,
         rows: Vec::new(),
         prefix_tokens: 0,
+        runs: 1,
     }
 }
 
@@ -148,6 +155,29 @@ fn warm(state: &Json) -> Result<Warmed, DecideError> {
 }
 
 impl Service for Stub {
+    fn estimate(
+        &self,
+        caller: Caller,
+        decision: Decision,
+        _: Arrival,
+    ) -> BoxFuture<'_, Result<Estimate, DecideError>> {
+        *self.last.lock().unwrap() = Some((caller, decision));
+        Box::pin(async move {
+            Ok(Estimate {
+                input_tokens: 20,
+                prefix_tokens: 30,
+                cached_tokens: 10,
+                computed_tokens: 40,
+                longest_tokens: 50,
+                context_tokens: 100,
+                reads: 2,
+                wait: Duration::from_millis(250),
+                engine: None,
+                refused: None,
+            })
+        })
+    }
+
     fn decide(
         &self,
         caller: Caller,
@@ -155,6 +185,7 @@ impl Service for Stub {
         _: Arrival,
     ) -> BoxFuture<'_, Result<Decided, DecideError>> {
         let questions = decision.questions.clone();
+        let has_room = warm(&decision.state).map(|_| ());
         *self.last.lock().unwrap() = Some((caller, decision));
         Box::pin(async move {
             assert!(!self.panics, "as the test wants");
@@ -168,6 +199,7 @@ impl Service for Stub {
             if let Some(error) = &self.error {
                 return Err(error.clone());
             }
+            has_room?;
             let diagnostics = Diagnostics { label_mass: Some(1.0), ..Diagnostics::default() };
             let answers = questions.into_iter().map(|question| Answer {
                 value: even(&question.kind),
@@ -176,6 +208,7 @@ impl Service for Stub {
                 raw: Vec::new(),
                 hidden: None,
                 learned: Learned::default(),
+                citations: None,
             });
             let (served, changed) = (Arc::clone(&self.served), Arc::clone(&self.changed));
             Ok(Decided {
@@ -183,12 +216,31 @@ impl Service for Stub {
                 cost: cost(),
                 tasks: Vec::new(),
                 model: "stub".to_owned(),
+                stages: Vec::new(),
+                reused: false,
+                tier: Tier::Exact,
+                state_text: None,
                 served: Box::new(move || {
                     served.fetch_add(1, Ordering::SeqCst);
                     changed.notify_waiters();
                 }),
             })
         })
+    }
+
+    fn images(&self) -> Option<ImageLimits> {
+        self.sees
+    }
+
+    fn decide_seeing(
+        &self,
+        caller: Caller,
+        decision: Decision,
+        images: Vec<Image>,
+        arrival: Arrival,
+    ) -> BoxFuture<'_, Result<Decided, DecideError>> {
+        *self.seen.lock().unwrap() = images;
+        self.decide(caller, decision, arrival)
     }
 
     /// Reads every state but the text `full`, for which there is no room.
@@ -217,7 +269,8 @@ impl Service for Stub {
         vec![ModelEntry {
             name: text("stub"),
             description: text("answers with even odds"),
-            release_date: String::new(),
+            is_readable: true,
+            ..ModelEntry::default()
         }]
     }
 

@@ -69,7 +69,13 @@ fn load(path: &Path) -> Result<(), String> {
     let engine = CpuEngine::load(&files.config, &*files.tensors, &options, &mut |_, _| {})
         .map_err(|error| told(&error))?;
     let (sender, receiver) = mpsc::channel();
-    let row = Row { path: vec![], suffix: [1, 2].into(), labels: [3].into(), want_hidden: false };
+    let row = Row {
+        path: vec![],
+        suffix: [1, 2].into(),
+        labels: [3].into(),
+        want_hidden: false,
+        want_mass: false,
+    };
     let step = Step { id: 1, epoch: 1, chunks: vec![], rows: vec![row] };
     engine.submit(step, Completion::new(move |outcome| sender.send(outcome).unwrap()));
     let outcome = receiver.recv_timeout(Duration::from_mins(1)).expect("the engine answers");

@@ -59,7 +59,7 @@ pub(crate) fn prefix_of(salt: &[u8], runs: &[(u32, u32)]) -> Prefix {
 
 pub(crate) fn spec(name: u32, count: u32) -> ReadSpec {
     let suffix = (0..count).map(|index| name * 100 + index).collect();
-    ReadSpec { suffix, labels: Arc::from([1, 2]), want_hidden: false }
+    ReadSpec { suffix, labels: Arc::from([1, 2]), want_hidden: false, want_mass: false }
 }
 
 /// Runs a step, and checks that no path has a gap and none is empty.

@@ -144,6 +144,7 @@ impl<S: Segment> SchedulerCore<S> {
             suffix: Arc::from([0]),
             labels: Arc::from([0, 1]),
             want_hidden: false,
+            want_mass: false,
         };
         let id = self.next_step;
         let step = Step { id, epoch: self.epoch, chunks: Vec::new(), rows: vec![row] };

@@ -187,5 +187,6 @@ fn row_of<S>(path: Vec<PathPart<S>>, row: &QueuedRow) -> Row<S> {
         suffix: Arc::clone(&row.spec.suffix),
         labels: Arc::clone(&row.spec.labels),
         want_hidden: row.spec.want_hidden,
+        want_mass: row.spec.want_mass,
     }
 }

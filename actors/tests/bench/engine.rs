@@ -132,5 +132,5 @@ pub(crate) fn prefix(tenant: u32, state: u32, tokens: u32) -> Prefix {
 /// A read with a suffix of its own.
 pub(crate) fn read(number: u32, tokens: u32) -> ReadSpec {
     let suffix = (0..tokens).map(|index| number.wrapping_add(index)).collect();
-    ReadSpec { suffix, labels: Arc::from([1, 2]), want_hidden: false }
+    ReadSpec { suffix, labels: Arc::from([1, 2]), want_hidden: false, want_mass: false }
 }

@@ -9,6 +9,8 @@ mod ending;
 #[cfg(test)]
 mod failing;
 #[cfg(test)]
+mod forecasting;
+#[cfg(test)]
 mod keeping;
 #[cfg(test)]
 mod observing;

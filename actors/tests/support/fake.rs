@@ -252,7 +252,7 @@ pub(crate) fn prefix_of(tenant: u32, runs: &[(u32, u32)]) -> Prefix {
 /// A read with a suffix of `count` tokens that depends on `name`.
 pub(crate) fn spec(name: u32, count: u32) -> ReadSpec {
     let labels = Arc::from([1, 2, 3]);
-    ReadSpec { suffix: tokens(name + 50_000, count), labels, want_hidden: false }
+    ReadSpec { suffix: tokens(name + 50_000, count), labels, want_hidden: false, want_mass: false }
 }
 
 /// A read whose suffix begins with a special token.

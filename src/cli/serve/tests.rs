@@ -153,6 +153,10 @@ fn the_help_promises_the_defaults_that_hold() {
         ("connections-max", http.connections_max.to_string()),
         ("drain-timeout", format!("{:?}", http.drain_timeout)),
         ("stall-after", format!("{:?}", http.stall_after)),
+        (
+            "image-fetch-timeout",
+            format!("{:?}", crate::config::ImagesConfig::default().fetch_timeout),
+        ),
         ("timeout", format!("{:?}", decision.timeout)),
         ("device", EngineConfig::default().device.to_string()),
         ("timeout-max", format!("{:?}", decision.timeout_max)),

@@ -66,16 +66,11 @@ pub(in crate::dialect) fn decode(
     match state {
         Some(state) if faults.is_empty() => {
             let decision = Decision {
-                state,
-                questions: read,
                 samples: Some(Samples::Count(1)),
-                lane: None,
-                timeout: None,
                 timeout_default: Some(TIMEOUT.min(limits.timeout_max)),
-                diagnostics: false,
                 manner: Manner::Letters,
                 applies_tasks: false,
-                images_form: false,
+                ..Decision::new(state, read)
             };
             Ok(Lettered { decision, answers })
         }

@@ -126,16 +126,12 @@ pub(in crate::dialect) fn decision(
         (Some(state), Some(questions)) if faults.is_empty() => {
             let twice = orders.as_ref().is_some_and(is_two).then_some(Samples::Count(2));
             let request = Decision {
-                state,
-                questions,
                 samples: twice.or(extensions.samples),
                 lane: extensions.lane,
                 timeout: extensions.timeout,
                 timeout_default: Some(TIMEOUT.min(limits.timeout_max)),
-                diagnostics: false,
                 manner: Manner::Letters,
-                applies_tasks: true,
-                images_form: false,
+                ..Decision::new(state, questions)
             };
             Ok(Decoded { request, ignored: notes.ignored })
         }

@@ -13,7 +13,7 @@ use crate::service::Decided;
 /// See [`crate::dialect::Dialect::decided`].
 pub(in crate::dialect) fn decided(
     decided: &Decided,
-    extras: Extras,
+    extras: &Extras,
 ) -> Result<String, DecideError> {
     shapes::check_finite(&decided.answers)?;
     let response = Response {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use actors::{Lane, ReadError, RejectReason};
+use actors::{Lane, ReadError, RejectReason, Tier};
 use serde_json::{Value as Wire, json};
 
 use crate::dialect::problem::{Fault, FullStatus, RequestFault};
@@ -198,6 +198,7 @@ fn cost() -> Cost {
         state_tokenisations: 1,
         rows: vec![RowTokens { prompt: 15, cached: 5 }, RowTokens { prompt: 17, cached: 7 }],
         prefix_tokens: 5,
+        runs: 1,
     }
 }
 
@@ -209,12 +210,17 @@ fn decided(values: Vec<(Value, Vec<f64>)>) -> Decided {
         raw,
         hidden: None,
         learned: Learned::default(),
+        citations: None,
     };
     Decided {
         answers: values.into_iter().enumerate().map(answer).collect(),
         cost: cost(),
         tasks: vec!["a".to_owned(), "b".to_owned()],
         model: "m".to_owned(),
+        stages: Vec::new(),
+        reused: false,
+        tier: Tier::Exact,
+        state_text: None,
         served: Box::new(|| {}),
     }
 }
@@ -230,7 +236,7 @@ fn answers_count_one_output_token_each_and_say_what_was_learned() {
         abstention: Some(Abstention { unknown: 0.1, abstained: false }),
         certified: Some(Certified { is_certified: false, reason: Some("low".to_owned()) }),
     };
-    let text = Dialect::Decisio.decided(&two, Extras::default()).unwrap();
+    let text = Dialect::Decisio.decided(&two, &Extras::default()).unwrap();
     let body: Wire = serde_json::from_str(&text).unwrap();
     assert_eq!(body["usage"], json!({"input_tokens": 12, "output_tokens": 2}));
     let learned = json!({
@@ -239,8 +245,8 @@ fn answers_count_one_output_token_each_and_say_what_was_learned() {
     });
     assert_eq!(body["answers"]["0"], learned);
     assert_eq!(body["answers"]["1"], json!({"type": "noul", "noul": 0.5}));
-    let extras = Extras { with_images: true, debug: Some(Debug::Readout), diagnostics: false };
-    let text = Dialect::Decisio.decided(&two, extras).unwrap();
+    let extras = Extras { with_images: true, debug: Some(Debug::Readout), ..Extras::default() };
+    let text = Dialect::Decisio.decided(&two, &extras).unwrap();
     let body: Wire = serde_json::from_str(&text).unwrap();
     assert_eq!(body["answers"]["1"]["unknown_probability"], 0.0);
     assert_eq!(body["answers"]["1"]["abstained"], false);

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Fault, FullStatus, Refusal, loc_step, systemone};
+use super::{Fault, FullStatus, ImageRefusalKind, Refusal, loc_step, systemone};
 use crate::error::{DecideError, Fact, Problem};
 
 /// Codes of faults of length, without what a schema would say of them.
@@ -30,11 +30,29 @@ pub(in crate::dialect) fn decisio(fault: &Fault, full: FullStatus) -> Refusal {
         Fault::Decide(DecideError::Invalid(problems)) => {
             Refusal { body: invalid(problems).to_string(), ..refusal }
         }
-        Fault::Decide(error @ (DecideError::Unsupported(_) | DecideError::NoReadStrategy(_))) => {
-            Refusal { status: 400, body: text(&error.to_string()), ..refusal }
-        }
         Fault::Decide(
-            DecideError::Read(_) | DecideError::RegistrationsFull(_) | DecideError::Internal { .. },
+            error @ (DecideError::Unsupported(_)
+            | DecideError::NoReadStrategy(_)
+            | DecideError::Capability(_)
+            | DecideError::Template(_)
+            | DecideError::UnknownProfile { .. }),
+        ) => Refusal { status: 400, body: text(&error.to_string()), ..refusal },
+        Fault::Image(image) => match image.kind {
+            ImageRefusalKind::Capability | ImageRefusalKind::Fetch => {
+                Refusal { body: text(&image.message), ..refusal }
+            }
+            ImageRefusalKind::Form
+            | ImageRefusalKind::Unsupported
+            | ImageRefusalKind::TooLarge
+            | ImageRefusalKind::Count => {
+                Refusal { body: invalid(&[image.problem()]).to_string(), ..refusal }
+            }
+        },
+        Fault::Decide(
+            DecideError::Read(_)
+            | DecideError::RegistrationsFull(_)
+            | DecideError::Internal { .. }
+            | DecideError::UnknownModel { .. },
         )
         | Fault::Request(_) => Refusal { body: text(&message(&refusal.body)), ..refusal },
     }
@@ -75,7 +93,7 @@ fn entry(problem: &Problem) -> Value {
 }
 
 /// The message of a failure in the `systemone` shape.
-fn message(body: &str) -> String {
+pub(super) fn message(body: &str) -> String {
     let body: Value = serde_json::from_str(body).unwrap_or_default();
     let detail = &body["detail"];
     let message = detail["message"].as_str().or(detail[0]["msg"].as_str());

@@ -151,9 +151,10 @@ fn engine_messages_stay_in_the_log() {
 fn statuses_are_those_of_the_contract() {
     let broken = DecideError::Internal { detail: "x".to_owned() };
     let expired = ReadError::Expired { waited: Duration::from_mins(1), spent: None };
+    let not_found = RequestFault::NotFound { method: "GET".to_owned(), path: "/x".to_owned() };
     for (fault, status, error_type) in [
         (Fault::from(RequestFault::Unauthorized), 401, "authentication_error"),
-        (RequestFault::NotFound { path: "/x".to_owned() }.into(), 404, "not_found"),
+        (not_found.into(), 404, "not_found"),
         (DecideError::Unsupported("images".to_owned()).into(), 400, "api_usage_error"),
         (RequestFault::BodyTooLarge { bytes_max: 1 }.into(), 413, "api_usage_error"),
         (DecideError::from(expired).into(), 504, "timeout"),

@@ -3,6 +3,7 @@
 //! Every fault of a body is found in one pass, so that a caller can mend them all at once; the state
 //! is moved, never copied.
 
+use crate::dialect::staging::Waits;
 use crate::dialect::{Decoded, ECHO_CHARS_MAX, RequestLimits, Undecoded};
 use crate::error::Problem;
 use crate::json::Json;
@@ -10,10 +11,25 @@ use crate::question::{Decision, Manner, Question};
 use crate::service::{Prewarm, States};
 
 use super::fields::{Extensions, Findings};
-use super::questions;
+use super::{questions, staging};
+
+/// Docket's own fields of a decision.
+const NAMES: [&str; 11] = [
+    "context",
+    "state_text",
+    "samples",
+    "auto_threshold",
+    "auto_max",
+    "priority",
+    "timeout_ms",
+    "diagnostics",
+    "ask",
+    "stage_context",
+    "profile",
+];
 
 /// A JSON object's members.
-pub(super) type Members = Vec<(String, Json)>;
+pub(in crate::dialect) type Members = Vec<(String, Json)>;
 
 /// See [`crate::dialect::Dialect::decision`].
 pub(in crate::dialect) fn decision(
@@ -24,32 +40,32 @@ pub(in crate::dialect) fn decision(
     let mut extensions = Extensions::default();
     let mut state = None;
     let mut questions = None;
-    let names = ["samples", "priority", "timeout_ms", "diagnostics"];
     for (field, value) in members(body)? {
         match field.as_str() {
             "state" => state = Some(value),
             "questions" => questions = Some(value),
             // Clients send names of models that are not served here, `jev-latest` above all.
             "model" => {}
-            _ if extensions.read(&names, (&field, &value), limits, &mut findings) => {}
+            _ if extensions.read(&NAMES, (&field, &value), limits, &mut findings) => {}
             _ => findings.ignore(&field),
         }
     }
     let state = check_state(state, &mut findings);
-    let questions = check_questions(questions, limits, &mut findings);
+    let questions = check_questions(questions, limits, &mut findings)
+        .and_then(|read| staging::staged(read, &extensions, &mut findings));
+    let samples = extensions.samples_of_request(&mut findings);
     match (state, questions) {
         (Some(state), Some(questions)) if findings.faults.is_empty() => {
             let request = Decision {
-                state,
-                questions,
-                samples: extensions.samples,
+                samples,
                 lane: extensions.lane,
                 timeout: extensions.timeout,
-                timeout_default: None,
+                profile: extensions.profile,
+                context: extensions.context.filter(|text| !text.is_empty()),
+                stage_context: extensions.stage_context.unwrap_or_default(),
                 diagnostics: extensions.diagnostics.unwrap_or_default(),
-                manner: Manner::Profile,
-                applies_tasks: true,
-                images_form: false,
+                wants_state_text: extensions.state_text.unwrap_or_default(),
+                ..Decision::new(state, questions)
             };
             Ok(Decoded { request, ignored: findings.ignored })
         }
@@ -72,7 +88,7 @@ pub(in crate::dialect) fn prewarm(
             // As in a decision, so that both read the same prefix whatever they are sent.
             "model" => {}
             _ if extensions.read(
-                &["priority", "timeout_ms", "ttl_s", "wait"],
+                &["priority", "timeout_ms", "ttl_s", "wait", "profile", "context"],
                 (&field, &value),
                 limits,
                 &mut findings,
@@ -82,16 +98,17 @@ pub(in crate::dialect) fn prewarm(
     }
     match check_one_or_many(state, states, limits, &mut findings) {
         Some(states) if findings.faults.is_empty() => {
-            let Extensions { lane, timeout, ttl, wait, .. } = extensions;
+            let Extensions { lane, timeout, ttl, wait, profile, context, .. } = extensions;
+            let context = context.filter(|text| !text.is_empty());
             let (wait, manner) = (wait.unwrap_or(true), Manner::Profile);
-            let request = Prewarm { states, lane, timeout, ttl, wait, manner };
+            let request = Prewarm { states, lane, timeout, ttl, wait, manner, profile, context };
             Ok(Decoded { request, ignored: findings.ignored })
         }
         _ => Err(findings.into()),
     }
 }
 
-fn members(body: Json) -> Result<Members, Undecoded> {
+pub(in crate::dialect) fn members(body: Json) -> Result<Members, Undecoded> {
     if let Json::Object(members) = body {
         return Ok(members);
     }
@@ -170,7 +187,7 @@ fn check_questions(
     questions: Option<Json>,
     limits: &RequestLimits,
     findings: &mut Findings,
-) -> Option<Vec<Question>> {
+) -> Option<Vec<(Question, Waits)>> {
     let expected = "an object of one or more questions by id";
     let members = match questions {
         Some(Json::Object(members)) => members,
@@ -198,7 +215,7 @@ fn check_questions(
     findings.inside("questions".into(), |findings| {
         let read = |(id, value)| questions::question(id, value, limits, findings);
         // Every question is read, so that the faults of all of them are found.
-        let read: Vec<Option<Question>> = members.into_iter().map(read).collect();
+        let read: Vec<Option<(Question, Waits)>> = members.into_iter().map(read).collect();
         read.into_iter().collect()
     })
 }

@@ -12,13 +12,13 @@ use crate::dialect::Extras;
 use crate::dialect::problem::{self, Fault, FullStatus};
 use crate::dialect::shapes::{self, Shape, shape};
 use crate::error::DecideError;
-use crate::question::answer::{Answer, Cost, Diagnostics, Learned};
+use crate::question::answer::{Answer, Cost, Diagnostics, Learned, Value};
 use crate::service::{Decided, Prefixes, Prewarmed, Warmed};
 
 /// See [`crate::dialect::Dialect::decided`].
 pub(in crate::dialect) fn decided(
     decided: &Decided,
-    extras: Extras,
+    extras: &Extras,
 ) -> Result<String, DecideError> {
     let diagnostics = extras.diagnostics;
     shapes::check_finite(&decided.answers)?;
@@ -26,6 +26,7 @@ pub(in crate::dialect) fn decided(
         model: &decided.model,
         answers: Answers { answers: &decided.answers, diagnostics },
         usage: Usage { input_tokens: decided.cost.input_tokens, output_tokens: 0 },
+        x_state_text: decided.state_text.as_deref(),
         x_diagnostics: diagnostics.then(|| cost(&decided.cost)),
     };
     shapes::text(&response)
@@ -109,6 +110,8 @@ struct Response<'a> {
     answers: Answers<'a>,
     usage: Usage,
     #[serde(skip_serializing_if = "Option::is_none")]
+    x_state_text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     x_diagnostics: Option<Wire>,
 }
 
@@ -127,13 +130,15 @@ impl Serialize for Answers<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.answers.len()))?;
         for answer in self.answers {
-            let x_diagnostics = self.diagnostics.then(|| reading(&answer.diagnostics));
+            let is_read = !matches!(answer.value, Value::Skipped { .. });
+            let x_diagnostics = (self.diagnostics && is_read).then(|| reading(&answer.diagnostics));
             let Learned { abstention, certified } = &answer.learned;
             let body = AnswerBody {
                 value: shape(&answer.value),
                 x_unknown_probability: abstention.map(|abstention| abstention.unknown),
                 x_abstained: abstention.map(|abstention| abstention.abstained),
                 x_certified: certified.as_ref().map(|certified| certified.is_certified),
+                x_citations: answer.citations.as_deref().map(shapes::citations),
                 x_diagnostics,
             };
             map.serialize_entry(&answer.id, &body)?;
@@ -152,6 +157,8 @@ struct AnswerBody<'a> {
     x_abstained: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     x_certified: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    x_citations: Option<Vec<shapes::Place<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     x_diagnostics: Option<Wire>,
 }

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use actors::Lane;
 
+use crate::dialect::staging::Waits;
 use crate::dialect::{ECHO_CHARS_MAX, FAULTS_MAX, RequestLimits, Undecoded, echo};
 use crate::error::{Problem, Step};
 use crate::json::Json;
-use crate::question::Samples;
+use crate::question::{Adaptive, Samples};
+
+use super::staging;
 
 /// Most ignored names that are kept; a response lists no more.
 const IGNORED_MAX: usize = 16;
@@ -90,6 +93,14 @@ pub(in crate::dialect) struct Extensions {
     pub(in crate::dialect) diagnostics: Option<bool>,
     pub(in crate::dialect) ttl: Option<Duration>,
     pub(in crate::dialect) wait: Option<bool>,
+    pub(in crate::dialect) state_text: Option<bool>,
+    pub(in crate::dialect) profile: Option<String>,
+    pub(in crate::dialect) context: Option<String>,
+    pub(in crate::dialect) ask: Option<Vec<String>>,
+    pub(in crate::dialect) stage_context: Option<bool>,
+    pub(in crate::dialect) waits: Waits,
+    auto_threshold: Option<f64>,
+    auto_max: Option<u32>,
     /// Names seen, without `x_`: both spellings of one in a request contradict each other.
     seen: Vec<&'static str>,
 }
@@ -120,10 +131,69 @@ impl Extensions {
             "timeout_ms" => self.timeout = timeout(field, value, limits, findings),
             "ttl_s" => self.ttl = ttl(field, value, findings),
             "wait" => self.wait = boolean(field, value, findings),
+            "state_text" => self.state_text = boolean(field, value, findings),
+            "profile" => self.profile = string(field, "the name of a profile", value, findings),
+            "context" => self.context = string(field, "a string", value, findings),
+            "ask" => self.ask = staging::ask(field, value, findings),
+            "ask_if" => self.waits.ask_if = staging::ask_if(field, value, findings),
+            "depends_on" => self.waits.depends_on = staging::depends_on(field, value, findings),
+            "stage_context" => self.stage_context = boolean(field, value, findings),
+            "auto_threshold" => self.auto_threshold = auto_threshold(field, value, findings),
+            "auto_max" => self.auto_max = auto_max(field, value, findings),
             _ => self.diagnostics = boolean(field, value, findings),
         }
         true
     }
+
+    /// When further orders are read, where the request says anything about it.
+    pub(super) fn adaptive(&self) -> Option<Adaptive> {
+        let usual = Adaptive::default();
+        let is_said = self.auto_threshold.is_some() || self.auto_max.is_some();
+        is_said.then(|| Adaptive {
+            entropy_max: self.auto_threshold.unwrap_or(usual.entropy_max),
+            orders_max: self.auto_max.unwrap_or(usual.orders_max),
+        })
+    }
+
+    /// The samples of the whole request; what says when `auto` adds some is ignored beside a number.
+    pub(super) fn samples_of_request(&self, findings: &mut Findings) -> Option<Samples> {
+        if let Some(Samples::Count(_)) = self.samples {
+            for name in self.seen.iter().filter(|name| name.starts_with("auto_")) {
+                findings.ignore(name);
+            }
+            return self.samples;
+        }
+        self.adaptive().map(Samples::Adaptive).or(self.samples)
+    }
+}
+
+fn string(field: &str, expected: &str, value: &Json, findings: &mut Findings) -> Option<String> {
+    let text = value.as_str().map(str::to_owned);
+    if text.is_none() {
+        findings.wrong_type(field, expected, value);
+    }
+    text
+}
+
+fn auto_threshold(field: &str, value: &Json, findings: &mut Findings) -> Option<f64> {
+    let nats = value.as_number().and_then(|spelling| spelling.parse().ok());
+    let nats = nats.filter(|nats: &f64| nats.is_finite() && *nats >= 0.0);
+    if nats.is_none() {
+        let found = value.excerpt(ECHO_CHARS_MAX);
+        let message = format!("{field} must be a number of at least 0, not {found}");
+        findings.fault(vec![field.into()], "samples_invalid", message);
+    }
+    nats
+}
+
+fn auto_max(field: &str, value: &Json, findings: &mut Findings) -> Option<u32> {
+    let count = value.as_number().and_then(whole).filter(|count| *count >= 1);
+    if count.is_none() {
+        let found = value.excerpt(ECHO_CHARS_MAX);
+        let message = format!("{field} must be an integer of at least 1, not {found}");
+        findings.fault(vec![field.into()], "samples_invalid", message);
+    }
+    count.map(|count| u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 /// Longest time to live that a request may name; the server cuts it to its own limit.
@@ -190,7 +260,11 @@ fn timeout(
     wait_ms.map(Duration::from_millis)
 }
 
-fn boolean(field: &str, value: &Json, findings: &mut Findings) -> Option<bool> {
+pub(in crate::dialect) fn boolean(
+    field: &str,
+    value: &Json,
+    findings: &mut Findings,
+) -> Option<bool> {
     if let Json::Bool(flag) = value {
         return Some(*flag);
     }

@@ -2,24 +2,29 @@
 
 use std::collections::HashSet;
 
+use crate::dialect::staging::Waits;
 use crate::dialect::{ECHO_CHARS_MAX, RequestLimits, echo};
 use crate::error::Step;
 use crate::json::Json;
-use crate::question::{ChoiceOption, Kind, OPTIONS_MAX, Question};
+use crate::question::{ChoiceOption, Finds, Kind, OPTIONS_MAX, Question};
 
 use super::decode::Members;
-use super::fields::{Extensions, Findings};
+use super::fields::{Extensions, Findings, boolean};
+use super::finding;
 
 /// Fewest levels of a score.
 const LEVELS_MIN: usize = 2;
 
-/// Reads the question `id`; its faults go to `findings`.
+/// Docket's own fields of a question.
+const NAMES: [&str; 3] = ["samples", "ask_if", "depends_on"];
+
+/// Reads the question `id` and what it waits for; its faults go to `findings`.
 pub(super) fn question(
     id: String,
     value: Json,
     limits: &RequestLimits,
     findings: &mut Findings,
-) -> Option<Question> {
+) -> Option<(Question, Waits)> {
     if id.is_empty() {
         let message = "a question's id is empty, expected at least 1 character".to_owned();
         findings.fault(vec![Step::Key(id)], "id_empty", message);
@@ -43,29 +48,44 @@ fn fields(
     members: Members,
     limits: &RequestLimits,
     findings: &mut Findings,
-) -> Option<Question> {
+) -> Option<(Question, Waits)> {
     let mut extensions = Extensions::default();
     let (mut kind, mut instructions, mut criteria) = (None, None, None);
+    let mut cites = false;
     for (field, value) in members {
         match field.as_str() {
             "type" => kind = Some(value),
             "instructions" => instructions = Some(value).filter(|value| *value != Json::Null),
             "criteria" => criteria = Some(value).filter(|value| *value != Json::Null),
-            _ if extensions.read(&["samples"], (&field, &value), limits, findings) => {}
+            "cite" | "x_cite" if value == Json::Null => {}
+            "cite" | "x_cite" => cites = boolean(&field, &value, findings).unwrap_or_default(),
+            _ if extensions.read(&NAMES, (&field, &value), limits, findings) => {}
             _ => findings.ignore(&field),
         }
     }
-    let kind = read_kind(kind, criteria, findings)?;
-    Some(Question { samples: extensions.samples, ..Question::new(id, kind, instructions) })
+    let question = match read_kind(kind, criteria, findings)? {
+        Type::Given(kind) => Question::new(id, kind, instructions),
+        Type::Found(finds) => Question::finding(id, finds, instructions),
+    };
+    let question = Question { samples: extensions.samples, cites, ..question };
+    Some((question, extensions.waits))
 }
 
-fn read_kind(kind: Option<Json>, criteria: Option<Json>, findings: &mut Findings) -> Option<Kind> {
-    let expected = "\"noul\", \"choice\" or \"score\"";
+/// Whether a question's options are given or found in the state.
+enum Type {
+    Given(Kind),
+    Found(Finds),
+}
+
+fn read_kind(kind: Option<Json>, criteria: Option<Json>, findings: &mut Findings) -> Option<Type> {
+    let expected = "\"noul\", \"choice\", \"score\", \"number\" or \"excerpt\"";
     match kind {
         Some(Json::String(name)) => match name.as_str() {
-            "noul" => noul(criteria, findings),
-            "choice" => choice(criteria, findings),
-            "score" => score(criteria, findings),
+            "noul" => noul(criteria, findings).map(Type::Given),
+            "choice" => choice(criteria, findings).map(Type::Given),
+            "score" => score(criteria, findings).map(Type::Given),
+            "number" => finding::number(criteria, findings).map(Type::Found),
+            "excerpt" => finding::excerpt(criteria, findings).map(Type::Found),
             other => {
                 let message = format!("type must be {expected}, not \"{}\"", echo(other));
                 findings.fault(vec!["type".into()], "unknown_type", message);

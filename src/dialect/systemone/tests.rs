@@ -1,10 +1,11 @@
 //! Decoding and encoding against the contract, field by field.
 
 mod prewarm;
+mod staging;
 
 use std::time::Duration;
 
-use actors::Lane;
+use actors::{Lane, Tier};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -87,14 +88,14 @@ fn a_full_request_is_decoded_in_order() {
 #[test]
 fn unknown_fields_are_ignored_and_listed() {
     let mut body = with_question(&json!({
-        "type": "noul", "depends_on": [], "criteria": {"true": 1, "maybe": 2}
+        "type": "noul", "alone": true, "criteria": {"true": 1, "maybe": 2}
     }));
     body["seed"] = json!(7);
-    body["ask"] = json!(["q"]);
+    body["asks"] = json!(["q"]);
     let decoded = decode(&body).unwrap();
     assert_eq!(
         decoded.ignored,
-        ["seed", "ask", "questions.q.depends_on", "questions.q.criteria.maybe"]
+        ["seed", "asks", "questions.q.alone", "questions.q.criteria.maybe"]
     );
     for name in 0..40 {
         body[format!("u{name}")] = json!(0);
@@ -243,6 +244,7 @@ fn cost() -> Cost {
         state_tokenisations: 1,
         rows: Vec::new(),
         prefix_tokens: 0,
+        runs: 1,
     }
 }
 
@@ -256,17 +258,22 @@ fn decided(value: Value) -> Decided {
             raw: Vec::new(),
             hidden: None,
             learned: Learned::default(),
+            citations: None,
         }],
         tasks: Vec::new(),
         cost: cost(),
         model: "m".to_owned(),
+        stages: Vec::new(),
+        reused: false,
+        tier: Tier::Exact,
+        state_text: None,
         served: Box::new(|| {}),
     }
 }
 
 fn encode(value: Value, diagnostics: bool) -> serde_json::Value {
     let text = Dialect::Systemone
-        .decided(&decided(value), Extras { diagnostics, ..Extras::default() })
+        .decided(&decided(value), &Extras { diagnostics, ..Extras::default() })
         .unwrap();
     serde_json::from_str(&text).unwrap()
 }
@@ -325,7 +332,7 @@ fn diagnostics_come_only_when_asked_for() {
 fn case_42_a_number_that_is_not_finite_is_an_error_and_never_nan_on_the_wire() {
     for yes in [f64::NAN, f64::INFINITY] {
         let error = Dialect::Systemone
-            .decided(&decided(Value::Noul { yes }), Extras::default())
+            .decided(&decided(Value::Noul { yes }), &Extras::default())
             .unwrap_err();
         assert!(matches!(error, DecideError::Internal { .. }));
     }

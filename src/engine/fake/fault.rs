@@ -126,7 +126,7 @@ mod tests {
     }
 
     fn row(path: Vec<PathPart<FakeSegment>>) -> Row<FakeSegment> {
-        Row { path, suffix: tokens("?"), labels: [1].into(), want_hidden: false }
+        Row { path, suffix: tokens("?"), labels: [1].into(), want_hidden: false, want_mass: false }
     }
 
     #[test]

@@ -25,7 +25,8 @@ pub(super) struct Head {
     pub(super) norm: Norm,
     /// One column a token of the vocabulary.
     pub(super) weights: Weights,
-    /// Whether only label rows of the matrix are read: no log-sum-exp, no label mass.
+    /// Whether only label rows of the matrix are read, but for rows that want the label mass: no
+    /// log-sum-exp, no label mass.
     pub(super) labels_only: bool,
 }
 
@@ -88,7 +89,8 @@ impl Head {
             labels[found.row][found.label] = found.logit;
         }
         let scale = |row: usize| {
-            (!self.labels_only).then(|| Scale::new(blocks.iter().map(|block| block.sums[row])))
+            let is_whole = !self.labels_only || rows[row].want_mass;
+            is_whole.then(|| Scale::new(blocks.iter().map(|block| block.sums[row])))
         };
         let parts = rows.iter().zip(&labels).zip(states.chunks_exact(hidden)).enumerate();
         parts
@@ -107,10 +109,11 @@ impl Head {
             &places[first..last]
         };
         let panels = self.weights.panels();
-        let size = if self.labels_only { 1 } else { BLOCK_PANELS };
+        let labels_only = self.labels_only && !rows.iter().any(|row| row.want_mass);
+        let size = if labels_only { 1 } else { BLOCK_PANELS };
         let blocks = (0..panels.div_ceil(size)).into_par_iter().with_max_len(1);
         let blocks = blocks.map(|block| block * size..panels.min((block + 1) * size));
-        if self.labels_only {
+        if labels_only {
             let used = blocks.filter(|panels| !of(panels).is_empty());
             return used
                 .map(|panels| self.labels(level, left, panels.clone(), of(&panels)))

@@ -21,7 +21,8 @@ pub(super) struct TensorHead {
     pub(super) norm: Norm,
     /// `[vocab, hidden]`.
     pub(super) weights: Tensor,
-    /// Whether only label rows of the matrix are read: no log-sum-exp, no label mass.
+    /// Whether only label rows of the matrix are read, but for rows that want the label mass: no
+    /// log-sum-exp, no label mass.
     pub(super) labels_only: bool,
 }
 
@@ -48,8 +49,9 @@ impl TensorHead {
         let states = self.norm.apply(states)?;
         let block = (NUMBERS_MAX / rows.len().max(states.dims()[1])).max(1);
         let logits = self.label_logits(rows, &states, block)?;
-        let scales = if self.labels_only { None } else { Some(self.scales(&states, block)?) };
-        let scale = |row: usize| scales.as_ref().map(|scales| &scales[row]);
+        let is_whole = |row: &Row<TensorSegment>| !self.labels_only || row.want_mass;
+        let scales = rows.iter().any(is_whole).then(|| self.scales(&states, block)).transpose()?;
+        let scale = |row: usize| scales.as_ref().filter(|_| is_whole(&rows[row])).map(|s| &s[row]);
         let parts = rows.iter().zip(&logits).zip(to_rows(&states)?).enumerate();
         Ok(parts
             .map(|(at, ((row, logits), state))| {

@@ -6,9 +6,12 @@
 use thiserror::Error;
 
 use crate::dialect::ECHO_CHARS_MAX;
+use crate::dialect::problem::{ImageRefusal, ImageRefusalKind};
 use crate::error::Step;
+use crate::service::images::Format;
 
-use super::header::Format;
+use super::fetch::FetchFault;
+use super::remote::UrlFault;
 
 /// Why the images of a request were refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -22,6 +25,18 @@ pub(crate) enum ImageFault {
         path: Vec<Step>,
         /// What is wrong with it.
         reason: BadImage,
+    },
+    /// One image could not be had from where it is.
+    #[error("bad image: image {number} ({}) of {origin} {reason}", place(.path))]
+    Fetch {
+        /// Its number, from 1.
+        number: usize,
+        /// Where its URL is, from the body's root.
+        path: Vec<Step>,
+        /// Scheme, host and port of its URL.
+        origin: String,
+        /// What went wrong.
+        reason: FetchFault,
     },
     /// There are more than the limit.
     #[error("too many images: more than {count_max} in the request")]
@@ -44,9 +59,22 @@ impl ImageFault {
     /// Where the fault is, from the body's root; empty where it has no place of its own.
     pub(crate) fn path(&self) -> &[Step] {
         match self {
-            Self::Bad { path, .. } => path,
+            Self::Bad { path, .. } | Self::Fetch { path, .. } => path,
             Self::TooMany { .. } | Self::NotAList { .. } | Self::Form(_) => &[],
         }
+    }
+
+    /// The same for dialects.
+    pub(crate) fn refusal(&self) -> ImageRefusal {
+        let kind = match self {
+            Self::Bad { reason, .. } | Self::Fetch { reason: FetchFault::Bad(reason), .. } => {
+                reason.kind()
+            }
+            Self::Fetch { .. } => ImageRefusalKind::Fetch,
+            Self::TooMany { .. } => ImageRefusalKind::Count,
+            Self::NotAList { .. } | Self::Form(_) => ImageRefusalKind::Form,
+        };
+        ImageRefusal { kind, path: self.path().to_vec(), message: self.to_string() }
     }
 
     /// The same fault, found below `step`.
@@ -84,6 +112,32 @@ pub(crate) enum BadImage {
         /// Its JSON type.
         found: &'static str,
     },
+    /// The same where other forms are taken too.
+    #[error("must be a URL or an object that has one, found {found}")]
+    NotAUrlOrObject {
+        /// Its JSON type.
+        found: &'static str,
+    },
+    /// An object without a URL.
+    #[error("has no url, which is required")]
+    NoUrl,
+    /// A member of an object that nobody knows, where that is a fault.
+    #[error("has an unknown field {name:?}, expected url, name or description")]
+    UnknownMember {
+        /// Of the member, cut.
+        name: String,
+    },
+    /// A member of an object is no string.
+    #[error("has a {name} that is {found}, expected a string")]
+    Member {
+        /// Of the member.
+        name: &'static str,
+        /// Its JSON type.
+        found: &'static str,
+    },
+    /// A URL that is not fetched.
+    #[error("is {0}")]
+    Url(#[from] UrlFault),
     /// A string that is another URL, or none.
     #[error("must be a URL data:image/TYPE;base64,DATA, found one that begins with {start:?}")]
     NotDataUrl {
@@ -119,6 +173,14 @@ pub(crate) enum BadImage {
         /// Hexadecimal.
         start: String,
     },
+    /// A file that was called something else.
+    #[error("is declared as {declared}, but its first bytes are those of a {format} file")]
+    OtherType {
+        /// The media type, cut.
+        declared: String,
+        /// As its first bytes say.
+        format: Format,
+    },
     /// The header is cut off or contradicts itself.
     #[error("is a {format} file whose header gives no width and height")]
     NoSize {
@@ -135,6 +197,40 @@ pub(crate) enum BadImage {
         /// The limit.
         pixels_max: u64,
     },
+    /// One side is longer than the limit.
+    #[error("is {width} x {height} pixels, at most {side_max} on a side are accepted")]
+    TooLong {
+        /// In pixels.
+        width: u32,
+        /// In pixels.
+        height: u32,
+        /// The limit.
+        side_max: u32,
+    },
+}
+
+impl BadImage {
+    fn kind(&self) -> ImageRefusalKind {
+        match self {
+            Self::NotAString { .. }
+            | Self::NotAUrlOrObject { .. }
+            | Self::NoUrl
+            | Self::UnknownMember { .. }
+            | Self::Member { .. }
+            | Self::NotAFile => ImageRefusalKind::Form,
+            Self::TooLarge { .. } | Self::TooManyPixels { .. } | Self::TooLong { .. } => {
+                ImageRefusalKind::TooLarge
+            }
+            Self::Url(_)
+            | Self::NotDataUrl { .. }
+            | Self::NotBase64
+            | Self::Damaged { .. }
+            | Self::Empty
+            | Self::UnknownFormat { .. }
+            | Self::OtherType { .. }
+            | Self::NoSize { .. } => ImageRefusalKind::Unsupported,
+        }
+    }
 }
 
 /// What is wrong with a multipart form.

@@ -6,17 +6,18 @@ use std::convert::Infallible;
 
 use axum::body::Bytes;
 use axum::http::HeaderValue;
-use axum::http::header::CONTENT_DISPOSITION;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use futures_util::{future, stream};
 use memchr::memmem::{self, Finder};
 use multer::{Field, Multipart};
 
+use crate::dialect::images::ImageForms;
 use crate::error::Step;
 use crate::http::respond::excerpt;
+use crate::service::images::Image;
 
-use super::Gathered;
 use super::fault::{BadImage, FormFault, ImageFault};
-use super::header::Image;
+use super::{Found, Gathered, Terms, header};
 
 /// Most parts of a form, those included that are ignored.
 pub(crate) const PARTS_MAX: usize = 32;
@@ -29,7 +30,7 @@ pub(crate) const BOUNDARY_CHARS_MAX: usize = 70;
 
 const REQUEST: &str = "request";
 
-/// Names under which image files come.
+/// Names under which nothing but image files comes.
 const IMAGES: [&str; 3] = ["image", "images", "image[]"];
 
 /// What a form had in it.
@@ -38,23 +39,27 @@ pub(crate) struct Form {
     /// The JSON body, unparsed and of any length; keeps the memory of the whole form.
     pub(crate) request: Bytes,
     /// The files, in order; the images inside `request` are numbered after them.
-    pub(crate) images: Vec<Image>,
+    pub(crate) images: Vec<Found>,
 }
 
 /// Reads a form from its whole `body`.
 ///
-/// `request` is text or a file, `image`, `images` and `image[]` are files; other fields are ignored,
-/// up to [`PARTS_MAX`] parts in all. Never waits for anything, so that it can be polled once
+/// `request` is text or a file, every other file is an image, whatever its name; `image`, `images` and
+/// `image[]` must be files, and other text fields are ignored, up to [`PARTS_MAX`] parts in all. Never waits for anything, so that it can be polled once
 /// (`now_or_never`) off the runtime's turn; takes one copy of the body, and time linear in it.
 ///
 /// # Errors
 /// The first fault found: of the form or of an image in it.
-pub(crate) async fn multipart(content_type: &str, body: Bytes) -> Result<Form, ImageFault> {
+pub(crate) async fn multipart(
+    content_type: &str,
+    body: Bytes,
+    terms: Terms,
+) -> Result<Form, ImageFault> {
     let boundary = boundary(content_type)?;
     check_heads(&body, &boundary)?;
     let whole = stream::once(future::ready(Ok::<_, Infallible>(body)));
     let mut parts = Multipart::new(whole, boundary);
-    let mut draft = Draft::default();
+    let mut draft = Draft { request: None, gathered: Gathered::after(Vec::new(), terms) };
     for part in 1.. {
         let Some(field) = parts.next_field().await.map_err(|_| FormFault::Broken { part })? else {
             break;
@@ -111,7 +116,6 @@ fn after_head(part: usize, after: &[u8]) -> Result<&[u8], FormFault> {
 }
 
 /// What was read of a form so far.
-#[derive(Default)]
 struct Draft {
     request: Option<Bytes>,
     gathered: Gathered,
@@ -125,15 +129,29 @@ impl Draft {
                 return Err(FormFault::SecondRequest { part }.into());
             }
             self.request = Some(content(part, &mut field).await?);
-        } else if IMAGES.contains(&name.as_str()) {
-            let is_file = is_file(&field);
-            let file = content(part, &mut field).await?;
-            self.gathered
-                .add(|| if is_file { Image::of(&file) } else { Err(BadImage::NotAFile) })
-                .map_err(|fault| fault.under(Step::Key(name)))?;
+            return Ok(());
         }
+        let is_file = is_file(&field);
+        if !is_file && !IMAGES.contains(&name.as_str()) {
+            return Ok(());
+        }
+        let media = field.headers().get(CONTENT_TYPE).and_then(|media| media.to_str().ok());
+        let media = media.unwrap_or_default().to_owned();
+        let file = content(part, &mut field).await?;
+        let terms = self.gathered.terms;
+        self.gathered
+            .add(|| if is_file { image(file, &media, terms) } else { Err(BadImage::NotAFile) })
+            .map_err(|fault| fault.under(Step::Key(name)))?;
         Ok(())
     }
+}
+
+fn image(file: Bytes, media: &str, terms: Terms) -> Result<Found, BadImage> {
+    let header = header::read(&file, terms.rules)?;
+    if terms.rules.forms == ImageForms::All {
+        header::check_declared(media, header.format)?;
+    }
+    Ok(Found::Here(Image { header, file, name: None, description: None }))
 }
 
 /// Whether the part has a file name, also in the encoded form that RFC 7578 forbids and some clients

@@ -57,6 +57,42 @@ pub(super) fn webp(kind: &str, width: u32, height: u32) -> Vec<u8> {
     [b"RIFF\x40\0\0\0WEBP", kind.as_bytes(), &length, &chunk].concat()
 }
 
+/// EXIF data (a TIFF file of one directory) that have this orientation and nothing else.
+pub(super) fn exif(orientation: u8) -> Vec<u8> {
+    let mut tiff = b"II*\0\x08\0\0\0\x01\0".to_vec();
+    tiff.extend([0x12, 0x01, 3, 0, 1, 0, 0, 0, orientation, 0, 0, 0]);
+    tiff.extend([0; 4]);
+    tiff
+}
+
+/// A JPEG with these EXIF data.
+pub(super) fn jpeg_with_exif(exif: &[u8], width: u16, height: u16) -> Vec<u8> {
+    let length = u16::try_from(exif.len() + 8).unwrap().to_be_bytes();
+    let segment = [b"\xff\xe1", &length[..], b"Exif\0\0", exif].concat();
+    let file = jpeg(width, height);
+    [&file[..2], &segment, &file[2..]].concat()
+}
+
+/// A PNG with these EXIF data.
+pub(super) fn png_with_exif(exif: &[u8], width: u32, height: u32) -> Vec<u8> {
+    let length = u32::try_from(exif.len()).unwrap().to_be_bytes();
+    // What stands for a checksum is not looked at.
+    [&png(width, height)[..], &length, b"eXIf", exif, &[0; 4]].concat()
+}
+
+/// A WebP with these EXIF data.
+pub(super) fn webp_with_exif(exif: &[u8], width: u32, height: u32) -> Vec<u8> {
+    let mut file = webp("VP8X", width, height);
+    // The flag that says so.
+    file[20] |= 8;
+    file.extend(b"EXIF");
+    file.extend(u32::try_from(exif.len()).unwrap().to_le_bytes());
+    file.extend(exif);
+    let length = u32::try_from(file.len() - 8).unwrap().to_le_bytes();
+    file[4..8].copy_from_slice(&length);
+    file
+}
+
 /// A GIF of one pixel.
 pub(super) fn gif() -> Vec<u8> {
     b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x01D\0;".to_vec()

@@ -1,16 +1,36 @@
 //! Images in lists and states: goal: each is found, counted, checked and replaced, and nothing else
 //! is touched. Method: states written as JSON, and laws over texts put together from pieces.
 
+mod listed;
+
 use proptest::prelude::*;
 
 use crate::json::Limits;
 
-use super::header::Format;
+use crate::service::images::{Format, ImageHeader};
+
 use super::samples::{gif, jpeg, png, svg, url, webp};
 use super::*;
 
-fn found(state: &mut Json, explicit: Option<&Json>) -> Result<Vec<Image>, ImageFault> {
-    found_after(Vec::new(), state, explicit)
+pub(super) const DECISIO: Terms = terms(ImageRules::DECISIO);
+pub(super) const ALL: Terms = terms(ImageRules::ALL);
+
+const fn terms(rules: ImageRules) -> Terms {
+    let timeout = IMAGE_FETCH_TIMEOUT;
+    let fetching = ImageFetching { allow_http: false, allow_private: false, timeout };
+    Terms { rules, fetching, count_max: IMAGES_MAX }
+}
+
+/// The header of an image that a request has.
+pub(super) fn head(found: &Found) -> ImageHeader {
+    let Found::Here(image) = found else { panic!("{found} is not here") };
+    image.header
+}
+
+fn found(state: &mut Json, explicit: Option<&Json>) -> Result<Vec<ImageHeader>, ImageFault> {
+    let (found, ignored) = found_after(Vec::new(), state, explicit, DECISIO)?;
+    assert_eq!(ignored, [""; 0]);
+    Ok(found.iter().map(head).collect())
 }
 
 fn json(text: &str) -> Json {
@@ -70,10 +90,13 @@ fn listed_images_come_before_those_of_the_state() {
 
 #[test]
 fn images_of_a_form_come_first() {
-    let given = vec![Image { format: Format::Jpeg, width: 1, height: 1, bytes: 9 }];
+    let header =
+        ImageHeader { format: Format::Jpeg, width: 1, height: 1, orientation: 1, bytes: 9 };
+    let file = Image { header, file: vec![7; 9].into(), name: None, description: None };
+    let given = Found::Here(file);
     let mut state = text(small());
-    let images = found_after(given.clone(), &mut state, None).unwrap();
-    assert_eq!((state, images[0]), (text("[image 2]"), given[0]));
+    let (images, _) = found_after(vec![given.clone()], &mut state, None, DECISIO).unwrap();
+    assert_eq!((state, &images[0]), (text("[image 2]"), &given));
 }
 
 #[test]

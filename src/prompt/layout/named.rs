@@ -134,8 +134,31 @@ pub const KEYS_SHORT_PREFILL: Layout =
 pub const KEYS_BRIEF: Layout =
     Layout { id: "keys-brief", closing_lead: "\n", closings: BRIEF, ..KEYS_SHORT };
 
+/// State, question and options with little around them, nouls by words, as vLLM arranges its reads;
+/// the wording is ours.
+pub const PLAIN: Layout = Layout {
+    id: "plain",
+    label_style: LabelStyle::Colon,
+    keys: Keys::Beside,
+    levels: LevelStyle::Numbered,
+    noul: NoulStyle::Words { yes_first: true, words: ["no", "yes"] },
+    closing_lead: "\n",
+    closings: Closings {
+        choice: "Reply with one letter only.",
+        score_up: "Lowest level first. Reply with one letter only.",
+        score_down: "Highest level first. Reply with one letter only.",
+        noul: "Reply with one letter only.",
+        words: "Reply with {first} or {second} only.",
+    },
+    ..BARE
+};
+
+/// [`PLAIN`] for a tokenizer to which those words are no labels.
+pub const PLAIN_LETTERS: Layout =
+    Layout { id: "plain-letters", noul: NoulStyle::Letters { yes_first: true }, ..PLAIN };
+
 /// All layouts.
-pub const LAYOUTS: [&Layout; 17] = [
+pub const LAYOUTS: [&Layout; 19] = [
     &BARE,
     &BARE_YES,
     &BARE_KEYS,
@@ -153,4 +176,6 @@ pub const LAYOUTS: [&Layout; 17] = [
     &KEYS_MIXED,
     &KEYS_SHORT_PREFILL,
     &KEYS_BRIEF,
+    &PLAIN,
+    &PLAIN_LETTERS,
 ];

@@ -46,12 +46,12 @@ fn a_state_that_does_not_fit_is_refused_and_not_kept() {
     let made = prompter(&named::BARE);
     let state = string(&" ".repeat(20_000_000));
     let within = Within { tokens_max: 1_000, gone: &Gone::default() };
-    let refused = made.prefix_within(&state, SALT, within).unwrap_err();
+    let refused = made.prefix_within(&Told::of(state), SALT, within).unwrap_err();
     assert!(matches!(refused, Unfit::AtLeast(20_000_000..)), "{refused:?}");
-    let short = string("short");
+    let short = Told::of(string("short"));
     let gone = Gone::default();
     gone.set();
     let within = Within { tokens_max: 1_000, gone: &gone };
     assert_eq!(made.prefix_within(&short, SALT, within).unwrap_err(), Unfit::Gone);
-    assert!(made.prefix(&short, SALT).tokenised, "nothing was kept of it");
+    assert!(made.prefix(&short.state, SALT).tokenised, "nothing was kept of it");
 }

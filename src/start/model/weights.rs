@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{AnyEngine, Loaded, Opened, StartError, check_room, context, facts, manners};
 use crate::config::{Config, ContextLimit, DeviceChoice, EngineKind, PrecisionChoice, Readout};
-use crate::decide::Prompters;
+use crate::decide::prompters::Prompters;
 use crate::engine::kernels::{Level, Precision};
 use crate::engine::{CpuEngine, EngineOptions, LoadError, Packed, PackedFolder, ReferenceEngine};
 use crate::files::{self, Architecture, ModelFiles, Nature, PromptFiles, Witness};

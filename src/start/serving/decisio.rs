@@ -6,7 +6,7 @@ use actors::{PAGE_TOKENS, Snapshot};
 use serde_json::{Map, Value, json};
 
 use crate::config::{BoundaryRegistration, LettersConfig};
-use crate::decide::Prompters;
+use crate::decide::prompters::Prompters;
 use crate::prompt::layout::PerKind;
 use crate::service::Caller;
 use crate::start::details;

@@ -13,6 +13,7 @@ use crate::decide::Asker;
 use crate::dialect::FAULTS_MAX;
 use crate::error::{DecideError, Problem, Step};
 use crate::json::Json;
+use crate::prompt::Told;
 use crate::question::Manner;
 use crate::question::answer::Cost;
 use crate::service::{Arrival, Caller, Prefixes, Prewarm, Prewarmed, Service as _, States, Warmed};
@@ -21,6 +22,8 @@ use crate::service::{Arrival, Caller, Prefixes, Prewarm, Prewarmed, Service as _
 struct Wish {
     asker: Asker,
     manner: Manner,
+    profile: Option<String>,
+    context: Option<String>,
     lane: Lane,
     deadline: Instant,
     deadline_is_asked: bool,
@@ -44,6 +47,8 @@ impl Serving {
             ttl: request.ttl,
             wait: request.wait,
             manner: request.manner,
+            profile: request.profile,
+            context: request.context,
             asker,
         };
         let (prefixes, cost) = match request.states {
@@ -89,7 +94,9 @@ impl Serving {
 
     async fn warm(&self, wish: &Wish, state: Json) -> Result<(Warmed, Cost, Prefix), DecideError> {
         let (since, deadline) = (wish.asker.since, wish.deadline);
-        let prefix = self.decider.prefix(wish.manner, state, wish.asker.salt);
+        let prompter = self.decider.prompters().base(wish.manner, wish.profile.as_deref())?;
+        let told = Told { context: wish.context.clone(), state };
+        let prefix = self.decider.prefix(prompter, told, wish.asker.salt);
         let prefix = self.decider.in_time(since, deadline, prefix).await?;
         let began = Instant::now();
         let warm = self.decider.actors().prewarm(PrewarmSpec {
@@ -158,6 +165,7 @@ fn nothing(lane: Lane) -> Cost {
         state_tokenisations: 0,
         rows: Vec::new(),
         prefix_tokens: 0,
+        runs: 0,
     }
 }
 
@@ -186,6 +194,10 @@ fn of_state(index: usize, error: DecideError) -> DecideError {
         )) => vec![of_reason(&reason)],
         other @ (DecideError::Read(_)
         | DecideError::Unsupported(_)
+        | DecideError::Capability(_)
+        | DecideError::Template(_)
+        | DecideError::UnknownModel { .. }
+        | DecideError::UnknownProfile { .. }
         | DecideError::NoReadStrategy(_)
         | DecideError::RegistrationsFull(_)
         | DecideError::Internal { .. }) => return other,

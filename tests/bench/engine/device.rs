@@ -170,6 +170,7 @@ fn rows<S: Segment>(path: &[PathPart<S>], reads: &[ReadSpec]) -> Vec<Row<S>> {
         suffix: std::sync::Arc::clone(&read.suffix),
         labels: std::sync::Arc::clone(&read.labels),
         want_hidden: false,
+        want_mass: false,
     };
     reads.iter().map(row).collect()
 }
@@ -253,7 +254,13 @@ fn speed(engine: &TensorEngine, vocab: u32) {
     }
     let row = |path: &[PathPart<_>], seed: u32| {
         let labels = (300..326).collect();
-        Row { path: path.to_vec(), suffix: tokens(60, seed).into(), labels, want_hidden: false }
+        Row {
+            path: path.to_vec(),
+            suffix: tokens(60, seed).into(),
+            labels,
+            want_hidden: false,
+            want_mass: false,
+        }
     };
     let state = held(500, 2);
     for count in [1, 8, 32, 64] {

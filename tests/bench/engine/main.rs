@@ -236,8 +236,13 @@ fn steps(precision: Precision, threads: usize) {
     }
     for (count, length) in [(1, 1), (1, 60), (8, 4), (8, 16), (8, 60)] {
         let labels = (300..326).collect();
-        let row =
-            Row { path: path.clone(), suffix: tokens(length).into(), labels, want_hidden: false };
+        let row = Row {
+            path: path.clone(),
+            suffix: tokens(length).into(),
+            labels,
+            want_hidden: false,
+            want_mass: false,
+        };
         let run = || drop(ask(&engine, Vec::new(), vec![row.clone(); count]));
         let name = format!("{precision} {threads} threads: {count} rows of {length} on 1024");
         report(&name, (count * length as usize) as f64, &Best::of(run));

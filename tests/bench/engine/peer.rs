@@ -106,7 +106,13 @@ impl Peer {
 }
 
 fn row(path: Vec<PathPart<CpuSegment>>, tokens: Vec<u32>) -> Row<CpuSegment> {
-    Row { path, suffix: tokens.into(), labels: LABELS.collect(), want_hidden: false }
+    Row {
+        path,
+        suffix: tokens.into(),
+        labels: LABELS.collect(),
+        want_hidden: false,
+        want_mass: false,
+    }
 }
 
 fn check(tokens: u32) -> anyhow::Result<()> {

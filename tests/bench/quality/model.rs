@@ -202,6 +202,7 @@ fn spec(prompter: &Prompter, kind: &Kind) -> ReadingSpec {
         Kind::Score { levels } => ReadingKind::Score { legend: options::legend(levels) },
     };
     ReadingSpec {
+        entropy_max: None,
         kind: reading,
         labels_max: prompter.labels_max(kind),
         orders: u32::MAX,
@@ -238,6 +239,7 @@ fn check_readout(record: &Record, value: &Value) -> anyhow::Result<()> {
         Value::Choice { probabilities, .. } | Value::Score { probabilities, .. } => {
             probabilities.clone()
         }
+        Value::Number(_) | Value::Excerpt(_) | Value::Skipped { .. } => Vec::new(),
     };
     let ours = crate::table::average(record, usize::MAX);
     let far = ours.iter().zip(&served).any(|(a, b)| (a - b).abs() > READOUT_TOLERANCE);

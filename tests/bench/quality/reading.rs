@@ -138,6 +138,7 @@ fn rows<S: Segment>(path: &[PathPart<S>], reads: &[ReadSpec]) -> Vec<Row<S>> {
         suffix: Arc::clone(&read.suffix),
         labels: Arc::clone(&read.labels),
         want_hidden: false,
+        want_mass: false,
     };
     reads.iter().map(row).collect()
 }

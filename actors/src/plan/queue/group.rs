@@ -103,7 +103,7 @@ pub(crate) enum Lease {
 }
 
 /// What makes two reads of one state equal.
-pub(super) type Question = (Arc<[u32]>, Arc<[u32]>, bool);
+pub(super) type Question = (Arc<[u32]>, Arc<[u32]>, bool, bool);
 
 /// What waits in one lane on one tenant's account.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -270,5 +270,5 @@ impl Group {
 }
 
 pub(super) fn question_of(spec: &ReadSpec) -> Question {
-    (Arc::clone(&spec.suffix), Arc::clone(&spec.labels), spec.want_hidden)
+    (Arc::clone(&spec.suffix), Arc::clone(&spec.labels), spec.want_hidden, spec.want_mass)
 }

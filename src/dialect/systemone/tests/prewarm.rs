@@ -51,7 +51,7 @@ fn one_state_or_a_list_of_states_is_read() {
 fn what_a_decision_ignores_a_prewarm_ignores() {
     let fields = json!({"model": "jev-latest", "profile": "p", "instructions": "be brief",
                         "chat_template_kwargs": {"enable_thinking": true}, "state": "s"});
-    let ignored = ["profile", "instructions", "chat_template_kwargs"];
+    let ignored = ["instructions", "chat_template_kwargs"];
     let sorted = |mut names: Vec<String>| {
         names.sort();
         names
@@ -60,6 +60,8 @@ fn what_a_decision_ignores_a_prewarm_ignores() {
     let mut decision = fields.clone();
     decision["questions"] = json!({"q": {"type": "noul"}});
     let decision = super::decode(&decision).unwrap();
+    let profile = Some("p".to_owned());
+    assert_eq!((&prewarm.request.profile, &decision.request.profile), (&profile, &profile));
     assert_eq!(sorted(prewarm.ignored.clone()), sorted(decision.ignored));
     assert_eq!(sorted(prewarm.ignored), sorted(ignored.map(str::to_owned).to_vec()));
 }

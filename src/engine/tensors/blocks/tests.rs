@@ -22,7 +22,13 @@ fn step(prefix: usize, lengths: &[usize]) -> Step<TensorSegment> {
     let path = if prefix == 0 { Vec::new() } else { vec![segment(prefix)] };
     let row = |(index, length): (usize, &usize)| {
         let path = if 2 * index < lengths.len() { path.clone() } else { Vec::new() };
-        Row { path, suffix: vec![1; *length].into(), labels: [1].into(), want_hidden: false }
+        Row {
+            path,
+            suffix: vec![1; *length].into(),
+            labels: [1].into(),
+            want_hidden: false,
+            want_mass: false,
+        }
     };
     let rows = lengths.iter().enumerate().map(row).collect();
     Step { id: 1, epoch: 1, chunks: Vec::new(), rows }

@@ -30,7 +30,15 @@ fn body(parts: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn read_as(content_type: &str, body: Vec<u8>) -> Result<Form, ImageFault> {
-    multipart(content_type, body.into()).now_or_never().expect("it never waits")
+    multipart(content_type, body.into(), super::super::tests::DECISIO)
+        .now_or_never()
+        .expect("it never waits")
+}
+
+/// Sides and length of each image.
+fn sizes(form: &Form) -> Vec<(u32, u32, usize)> {
+    let heads = form.images.iter().map(super::super::tests::head);
+    heads.map(|head| (head.width, head.height, head.bytes)).collect()
 }
 
 fn read(parts: &[Vec<u8>]) -> Result<Form, ImageFault> {
@@ -51,8 +59,7 @@ fn request_and_files_come_out_as_sent() {
     let parts = [file("image", &png(3, 2)), field("request", json), file("images", &jpeg(5, 4))];
     let form = read(&parts).unwrap();
     assert_eq!(&form.request[..], json);
-    let sizes: Vec<_> = form.images.iter().map(|i| (i.width, i.height, i.bytes)).collect();
-    assert_eq!(sizes, [(3, 2, png(3, 2).len()), (5, 4, jpeg(5, 4).len())]);
+    assert_eq!(sizes(&form), [(3, 2, png(3, 2).len()), (5, 4, jpeg(5, 4).len())]);
 }
 
 #[test]
@@ -62,19 +69,35 @@ fn the_request_may_be_a_file() {
 }
 
 #[test]
-fn images_come_under_three_names() {
-    for name in IMAGES {
+fn every_file_but_the_request_is_an_image() {
+    for name in ["image", "images", "image[]", "asset-0", "picture", ""] {
         let form = read(&[request(), file(name, &png(1, 1))]).unwrap();
         assert_eq!(form.images.len(), 1, "{name}");
     }
-    let other = read(&[request(), file("picture", &png(1, 1))]).unwrap();
-    assert_eq!(other.images, []);
 }
 
 #[test]
-fn other_fields_are_ignored() {
+fn the_assets_of_the_official_client_are_images_in_their_order() {
+    let files = [file("asset-0", &png(3, 2)), file("asset-1", &jpeg(5, 4))];
+    let form = read(&[request(), files[0].clone(), files[1].clone()]).unwrap();
+    assert_eq!(sizes(&form), [(3, 2, png(3, 2).len()), (5, 4, jpeg(5, 4).len())]);
+}
+
+#[test]
+fn a_file_that_is_declared_as_another_is_refused_where_types_are_looked_at() {
+    let disposition = "form-data; name=\"asset-0\"; filename=\"a\"\r\nContent-Type: image/png";
+    let whole = body(&[request(), part(disposition, &jpeg(5, 4))]);
+    let all = multipart(TYPE, whole.clone().into(), super::super::tests::ALL).now_or_never();
+    let expected = "bad image: image 1 (asset-0) is declared as image/png, but its first bytes are \
+                    those of a JPEG file";
+    assert_eq!(all.unwrap().unwrap_err().to_string(), expected);
+    assert_eq!(read_as(TYPE, whole).map(|form| form.images.len()), Ok(1));
+}
+
+#[test]
+fn other_text_fields_are_ignored() {
     let nameless = part("form-data", b"x");
-    for extra in [field("token", b"x"), file("other", &gif()), nameless] {
+    for extra in [field("token", b"x"), field("asset-0", &gif()), nameless] {
         assert_eq!(read(&[extra, request()]).map(|form| form.request.len()), Ok(2));
     }
 }
@@ -105,7 +128,7 @@ fn a_bad_file_is_refused_with_its_number() {
 fn a_file_may_have_twenty_mebibytes() {
     let mut large = png(1, 1);
     large.resize(20 << 20, b'\r');
-    assert_eq!(read(&[request(), file("image", &large)]).unwrap().images[0].bytes, 20 << 20);
+    assert_eq!(sizes(&read(&[request(), file("image", &large)]).unwrap())[0].2, 20 << 20);
     large.push(b'\r');
     let expected = "bad image: image 1 (image) is 20971521 bytes, at most 20971520 are accepted";
     assert_eq!(fault(&[request(), file("image", &large)]), expected);

@@ -1,0 +1,195 @@
+//! Profiles of the operator's: named settings for showing and reading questions, which a request asks
+//! for by name. They stand in the configuration file as `[profiles.NAME]`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::prompt::layout::{self, PerKind, Profile};
+
+/// Most profiles.
+pub const PROFILES_MAX: usize = 64;
+
+/// Longest name of one, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Longest configuration file in bytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Greatest temperature.
+const TEMPERATURE_MAX: f64 = 100.0;
+
+/// Most orders.
+const SAMPLES_MAX: u32 = 255;
+
+/// All profiles by name.
+pub type Profiles = BTreeMap<String, ProfileSettings>;
+
+/// What a profile sets; what it does not is as in the model's own.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProfileSettings {
+    /// Id of the layout.
+    pub layout: Option<String>,
+    /// Divisor of the log-probabilities: one for all kinds, or one for each. Above 0, at most 100.
+    pub temperature: Option<OneOrEach<f64>>,
+    /// Orders of each question where a request leaves them to us; 1 to 255.
+    pub samples: Option<OneOrEach<u32>>,
+}
+
+/// One value for all kinds of question, or a table of values by kind.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum OneOrEach<T> {
+    /// For all.
+    One(T),
+    /// By kind; what is left out is as in the model's own profile.
+    Each(Each<T>),
+}
+
+/// Values by kind.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Each<T> {
+    /// For nouls.
+    pub noul: Option<T>,
+    /// For choices.
+    pub choice: Option<T>,
+    /// For scores.
+    pub score: Option<T>,
+}
+
+impl<T: Copy> OneOrEach<T> {
+    /// The values that are set.
+    pub fn values(&self) -> Vec<T> {
+        match self {
+            Self::One(value) => vec![*value],
+            Self::Each(each) => {
+                [each.noul, each.choice, each.score].into_iter().flatten().collect()
+            }
+        }
+    }
+
+    fn over(&self, own: PerKind<T>) -> PerKind<T> {
+        match self {
+            Self::One(value) => PerKind { noul: *value, choice: *value, score: *value },
+            Self::Each(each) => PerKind {
+                noul: each.noul.unwrap_or(own.noul),
+                choice: each.choice.unwrap_or(own.choice),
+                score: each.score.unwrap_or(own.score),
+            },
+        }
+    }
+}
+
+impl ProfileSettings {
+    /// The model's own profile with what is set here.
+    pub fn over(&self, own: Profile) -> Profile {
+        Profile {
+            name: "configured",
+            layout: self.layout.as_deref().and_then(layout::layout).unwrap_or(own.layout),
+            temperature: self.temperature.map_or(own.temperature, |set| set.over(own.temperature)),
+            samples: self.samples.map_or(own.samples, |set| set.over(own.samples)),
+        }
+    }
+
+    fn fault(&self) -> Option<String> {
+        if let Some(id) = self.layout.as_deref().filter(|id| layout::layout(id).is_none()) {
+            let known = layout::named::LAYOUTS.map(|layout| layout.id).join(", ");
+            return Some(format!("layout {id:?} is none of {known}"));
+        }
+        let is_hot = |value: &f64| !(*value > 0.0 && *value <= TEMPERATURE_MAX);
+        let temperatures = self.temperature.map(|set| set.values()).unwrap_or_default();
+        if let Some(value) = temperatures.into_iter().find(is_hot) {
+            return Some(format!(
+                "temperature {value} is not above 0 and at most {TEMPERATURE_MAX}"
+            ));
+        }
+        let samples = self.samples.map(|set| set.values()).unwrap_or_default();
+        let count = samples.into_iter().find(|count| !(1..=SAMPLES_MAX).contains(count))?;
+        Some(format!("samples {count} is not within 1 to {SAMPLES_MAX}"))
+    }
+}
+
+/// What a configuration file may hold.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    profiles: Profiles,
+}
+
+/// Reads the profiles of a configuration file.
+///
+/// # Errors
+/// What is wrong with it, one line a fault.
+pub fn read(path: &Path) -> Result<Profiles, String> {
+    let bytes = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if bytes > FILE_BYTES_MAX {
+        return Err(format!("it is {bytes} bytes, at most {FILE_BYTES_MAX} are read"));
+    }
+    parse(&std::fs::read_to_string(path).map_err(|error| error.to_string())?)
+}
+
+fn parse(text: &str) -> Result<Profiles, String> {
+    let file: File = toml::from_str(text).map_err(|error| error.to_string().trim().to_owned())?;
+    let mut faults: Vec<String> = Vec::new();
+    if file.profiles.len() > PROFILES_MAX {
+        let count = file.profiles.len();
+        faults.push(format!("{count} profiles; at most {PROFILES_MAX} are taken"));
+    }
+    for (name, settings) in &file.profiles {
+        let is_name = (1..=NAME_BYTES_MAX).contains(&name.len())
+            && !name.chars().any(|c| c.is_control() || c.is_whitespace() || c == '@');
+        if !is_name {
+            let limit = NAME_BYTES_MAX;
+            faults.push(format!(
+                "{name:?} is no name of a profile: 1 to {limit} bytes without white space and @"
+            ));
+        }
+        faults.extend(settings.fault().map(|fault| format!("profiles.{name}: {fault}")));
+    }
+    if faults.is_empty() { Ok(file.profiles) } else { Err(faults.join("\n")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt::layout::profile_for;
+
+    #[test]
+    fn what_a_profile_leaves_out_is_the_models_own() {
+        let text = "[profiles.fast]\nlayout = \"bare\"\nsamples = 1\n\
+                    [profiles.cool]\ntemperature = { noul = 1.5 }\n";
+        let profiles = parse(text).unwrap();
+        let own = profile_for("qwen2.5-coder", None);
+        let fast = profiles["fast"].over(own);
+        assert_eq!((fast.layout.id, fast.samples.choice), ("bare", 1));
+        assert_eq!(fast.temperature, own.temperature);
+        let cool = profiles["cool"].over(own);
+        assert!((cool.temperature.noul - 1.5).abs() < 1e-12);
+        assert_eq!(
+            (cool.temperature.choice, cool.layout.id),
+            (own.temperature.choice, own.layout.id)
+        );
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_is_told_with_all_its_faults() {
+        for (text, part) in [
+            ("[profiles.a]\nlayot = 1", "layot"),
+            ("[profile.a]", "profile"),
+            ("[profiles.a]\nlayout = \"none\"", "profiles.a: layout \"none\" is none of"),
+            ("[profiles.a]\ntemperature = 0.0", "temperature 0 is not above 0"),
+            ("[profiles.a]\nsamples = { choice = 0 }", "samples 0"),
+            ("[profiles.\"a@b\"]", "no name of a profile"),
+            ("not toml", "line 1"),
+        ] {
+            let fault = parse(text).unwrap_err();
+            assert!(fault.contains(part), "{text}: {fault}");
+        }
+        let two = parse("[profiles.a]\nsamples = 0\n[profiles.b]\nsamples = 999").unwrap_err();
+        assert_eq!(two.lines().count(), 2, "{two}");
+    }
+}

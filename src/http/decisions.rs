@@ -1,0 +1,60 @@
+//! `POST /v1/decisions`: one decision in `OpenAI`'s form.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::Response;
+use tokio::time::Instant;
+
+use crate::dialect::problem::Fault;
+use crate::dialect::{Dialect, decisions};
+use crate::error::DecideError;
+use crate::question::Decision;
+use crate::telemetry;
+
+use super::decide::{Ignored, caller, in_dialect, sender};
+use super::headers::{self, Wishes};
+use super::served::ServedBody;
+use super::{App, body, respond};
+
+/// Failures are told in `OpenAI`'s shape: the route is its own.
+pub(super) async fn decisions(State(app): State<Arc<App>>, request: Request) -> Response {
+    in_dialect(&app, Some(Dialect::Openai.name()), request, answered).await
+}
+
+/// The same on the routes of all dialects.
+pub(super) async fn answered(
+    app: &App,
+    _: Dialect,
+    parts: &Parts,
+    body: Body,
+    ignored: &mut Ignored,
+) -> Result<Response, Fault> {
+    let sender = sender(parts)?;
+    let limits = &app.config.limits;
+    if let Err(fault) = body::media(&parts.headers, false) {
+        body::discard(&parts.headers, body).await;
+        return Err(fault.into());
+    }
+    let wishes = Wishes::read(&parts.headers, limits)?;
+    let json = app.json(&parts.headers, body).await?;
+    let asked = decisions::decode(json, limits).map_err(|undecoded| {
+        *ignored = undecoded.ignored;
+        DecideError::Invalid(undecoded.faults)
+    })?;
+    *ignored = asked.ignored;
+    let mut decision = Decision { lane: wishes.lane, timeout: wishes.timeout, ..asked.decision };
+    let salt = headers::joined(wishes.salt, decision.salt.take());
+    let caller = caller(sender, salt)?;
+    let decided = app.service.decide(caller, decision, sender.arrival).await?;
+    let total = Instant::now().into_std().duration_since(sender.arrival.at);
+    let text = decisions::encode(&asked.wanted, &decided)?;
+    let body = ServedBody::new(text, decided.served, sender.connection.clone());
+    let mut response = respond::json(StatusCode::OK, Body::new(body));
+    headers::add_cost(response.headers_mut(), &decided.cost, total);
+    telemetry::decision_other(headers::other(&decided.cost, total));
+    Ok(response)
+}
