@@ -185,6 +185,7 @@ fn caps(name: &str, context: usize, options: &EngineOptions, kv_bytes_per_token:
         rows_max: options.rows_max,
         kv_bytes_per_token,
         keeps_segments: kv_bytes_per_token > 0,
+        sees_images: false,
     }
 }
 

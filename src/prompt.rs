@@ -209,6 +209,7 @@ impl Prompter {
         let encode =
             |part: &str| encode_within(&*self.tokenizer, part, within.tokens_max, within.gone);
         let text = self.state_text(&told.state);
+        let salt = &*told.salted(salt);
         match &told.context {
             Some(context) => self.prefix_by(&[context, "\n\n", &*text].concat(), salt, encode),
             None => self.prefix_by(&text, salt, encode),

@@ -56,6 +56,8 @@ pub struct Prewarm {
     pub profile: Option<String>,
     /// What the prompts say ahead of the states, where the request says something.
     pub context: Option<String>,
+    /// What the request gives the model's chat template beside the turns.
+    pub template: Vec<(String, Json)>,
 }
 
 /// One state or a list of them; each a string, or any JSON but null.
@@ -203,7 +205,8 @@ pub trait Service: Send + Sync + 'static {
         arrival: Arrival,
     ) -> BoxFuture<'_, Result<Estimate, DecideError>>;
 
-    /// What of images the served model sees; `None` where it reads text only, as all do today. Then no
+    /// What of images the served model sees; `None` where it reads text only, as all do today
+    /// (`actors::Caps::sees_images`). Then no
     /// image of a request is fetched, and every request with one is refused.
     fn images(&self) -> Option<ImageLimits> {
         None

@@ -69,6 +69,9 @@ pub struct Caps {
     pub kv_bytes_per_token: u64,
     /// Whether segments are kept at all; `false` for an engine that computes each row from scratch.
     pub keeps_segments: bool,
+    /// Whether prompts may have images among their tokens. What of an image stands in a prompt is the
+    /// engine's; a state with images is told apart from others by its key (`Prefix`).
+    pub sees_images: bool,
 }
 
 impl Caps {

@@ -56,7 +56,7 @@ impl Decider {
         let mut staged = Staged::new(&prompter, &decision)?;
         let lane = decision.lane.unwrap_or_default();
         let deadline_is_asked = decision.timeout.is_some();
-        let told = Told { context: decision.context, state: decision.state };
+        let told = Told { context: decision.context, ..Told::of(decision.state) };
         let prefix = self.prefix(&prompter, told, asker.salt).await?;
         let room = Room::after(&prefix.prefix, self.limits.context_tokens)?;
         let questions = staged.begin(decision.questions);

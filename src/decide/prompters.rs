@@ -60,11 +60,25 @@ impl Prompters {
     /// # Errors
     /// [`DecideError::UnknownProfile`], and [`DecideError::Template`] of values that cannot be used.
     pub fn for_decision(&self, decision: &Decision) -> Result<Arc<Prompter>, DecideError> {
-        let base = self.base(decision.manner, decision.profile.as_deref())?;
-        if decision.template.is_empty() {
+        self.with(decision.manner, decision.profile.as_deref(), &decision.template)
+    }
+
+    /// Who makes prompts of a profile, or of the manner where none is named, with a request's own values
+    /// for the chat template.
+    ///
+    /// # Errors
+    /// As [`Self::for_decision`].
+    pub fn with(
+        &self,
+        manner: Manner,
+        profile: Option<&str>,
+        values: &[(String, Json)],
+    ) -> Result<Arc<Prompter>, DecideError> {
+        let base = self.base(manner, profile)?;
+        if values.is_empty() {
             return Ok(Arc::clone(base));
         }
-        let text = Json::Object(decision.template.clone()).compact();
+        let text = Json::Object(values.to_vec()).compact();
         if text.len() > VALUES_BYTES_MAX {
             let bytes = text.len();
             return Err(DecideError::Template(format!(
@@ -72,12 +86,12 @@ impl Prompters {
                  {VALUES_BYTES_MAX} are taken"
             )));
         }
-        let variant = (decision.manner, decision.profile.clone(), text);
+        let variant = (manner, profile.map(str::to_owned), text);
         if let Some(made) = self.variants().get(&variant) {
             return Ok(Arc::clone(made));
         }
         // Made without the lock: a template may take its time.
-        let made = Arc::new(base.with_values(&decision.template).map_err(refused)?);
+        let made = Arc::new(base.with_values(values).map_err(refused)?);
         self.variants().put(variant, Arc::clone(&made));
         Ok(made)
     }

@@ -93,6 +93,7 @@ impl FakeModel {
             rows_max: 256,
             kv_bytes_per_token: KV_BYTES_PER_TOKEN,
             keeps_segments: true,
+            sees_images: false,
         }
     }
 

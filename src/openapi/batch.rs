@@ -8,7 +8,10 @@ use crate::http::BATCH_STATES_MAX;
 
 /// The routes.
 pub(super) fn paths() -> Map<String, Value> {
-    let batch = response("A result for each state", "BatchDecided", &headers([]));
+    let mut batch = response("A result for each state", "BatchDecided", &headers([]));
+    batch["content"]["application/x-ndjson"] = json!({
+        "schema": {"description": "A result a line, as they come", "type": "string"},
+    });
     let estimate = response("What it would cost", "Estimate", &headers([]));
     let mut paths = Map::new();
     paths.insert(

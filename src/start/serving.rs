@@ -23,6 +23,7 @@ use crate::config::BoundaryRegistration;
 use crate::decide::{Asker, Decider};
 use crate::error::DecideError;
 use crate::question::Decision;
+use crate::service::images::ImageLimits;
 use crate::service::{
     Arrival, Caller, Decided, Estimate, Health, ModelEntry, Prewarm, Prewarmed, Service, Teaching,
 };
@@ -276,6 +277,11 @@ impl Service for Serving {
         let own = self.metrics.render();
         let aliases = aliases(&own, &snapshot, actors.caps(), self.served_name());
         own + &aliases + &monitors::monitors(&self.desk)
+    }
+
+    fn images(&self) -> Option<ImageLimits> {
+        let sees = self.decider.actors().caps().sees_images;
+        sees.then_some(ImageLimits { count_max: crate::http::IMAGES_MAX })
     }
 
     fn teaching(&self) -> Option<&dyn Teaching> {

@@ -57,6 +57,28 @@ fn a_prewarm_reads_the_prefix_that_a_decision_with_its_fields_reads() {
 }
 
 #[test]
+fn a_prewarm_of_vllm_reads_the_prefix_of_its_decisions() {
+    let server = Server::start(&["--engine", "fake", "--register-boundary", "off"]);
+    let fields = json!({"state": {"order": 7}, "instructions": "Be strict.",
+                        "chat_template_kwargs": {"tone": "dry"}});
+    let warm = server.post("/vllm/v1/prewarm", &fields);
+    assert_eq!((warm.status, &warm.body["ok"]), (200, &json!(true)), "{warm:?}");
+    let prompt_tokens = warm.body["prompt_tokens"].as_u64().expect("a number");
+    let cached = |fields: &Value| {
+        let mut asked = fields.clone();
+        asked["questions"] = decision("", "Is it late?")["questions"].clone();
+        let asked = server.post("/vllm/v1/systemone", &asked);
+        assert_eq!(asked.status, 200, "{asked:?}");
+        asked.number("x-docket-cached-tokens")
+    };
+    assert_eq!(cached(&fields), prompt_tokens);
+    assert!(cached(&json!({"state": {"order": 7}})) < prompt_tokens, "other instructions");
+    let thinking = json!({"state": "s", "chat_template_kwargs": {"enable_thinking": true}});
+    assert_eq!(server.post("/vllm/v1/prewarm", &thinking).status, 400);
+    assert_eq!(server.post("/vllm/v1/prewarm", &json!({"state": null})).status, 200);
+}
+
+#[test]
 fn several_states_share_what_they_have_in_common_and_each_is_resident() {
     let server = Server::start(&["--engine", "fake", "--register-boundary", "off"]);
     let common = "The parcel was promised for Monday, and it is Thursday. ".repeat(20);

@@ -41,6 +41,7 @@ pub(crate) fn caps() -> Caps {
         rows_max: 4,
         kv_bytes_per_token: 1,
         keeps_segments: true,
+        sees_images: false,
     }
 }
 

@@ -37,6 +37,7 @@ impl BenchEngine {
             rows_max: 64,
             kv_bytes_per_token: 1,
             keeps_segments: true,
+            sees_images: false,
         };
         Arc::new(Self { caps, costs })
     }

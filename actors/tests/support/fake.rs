@@ -64,6 +64,7 @@ impl FakeEngine {
                 rows_max: 64,
                 kv_bytes_per_token: 1,
                 keeps_segments: true,
+                sees_images: false,
             },
             step_cost: Duration::from_millis(4),
             token_cost: Duration::from_micros(700),

@@ -208,6 +208,7 @@ fn read_prewarm(body: Json, limits: &RequestLimits, notes: &mut Notes) -> Result
         manner: Manner::Profile,
         profile: profile_of(fields.model.as_ref(), fields.profile.as_ref())?,
         context: None,
+        template: Vec::new(),
     })
 }
 

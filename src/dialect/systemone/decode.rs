@@ -101,7 +101,9 @@ pub(in crate::dialect) fn prewarm(
             let Extensions { lane, timeout, ttl, wait, profile, context, .. } = extensions;
             let context = context.filter(|text| !text.is_empty());
             let (wait, manner) = (wait.unwrap_or(true), Manner::Profile);
-            let request = Prewarm { states, lane, timeout, ttl, wait, manner, profile, context };
+            let template = Vec::new();
+            let request =
+                Prewarm { states, lane, timeout, ttl, wait, manner, profile, context, template };
             Ok(Decoded { request, ignored: findings.ignored })
         }
         _ => Err(findings.into()),

@@ -69,13 +69,28 @@ pub(in crate::dialect) fn decision(
     Ok(Decoded { request, ignored: Vec::new() })
 }
 
-/// See [`crate::dialect::Dialect::prewarm`]: vLLM has none, so its fields are docket's.
+/// See [`crate::dialect::Dialect::prewarm`]: vLLM has none, so its fields are docket's
+/// and those of a decision that belong to the prefix.
 pub(in crate::dialect) fn prewarm(
     body: Json,
     limits: &RequestLimits,
 ) -> Result<Decoded<Prewarm>, Undecoded> {
-    let decoded = systemone::decode::prewarm(body, limits)?;
-    let request = Prewarm { manner: Manner::Plain, ..decoded.request };
+    let (mut faults, mut fields) = (Faults::default(), Fields::default());
+    let mut members = systemone::decode::members(body)?;
+    // What a decision takes into its prefix is taken into it here too.
+    for (name, value) in members.extract_if(.., |(name, _)| {
+        ["instructions", "chat_template_kwargs"].contains(&name.as_str())
+    }) {
+        fields.read(&name, value, &mut faults);
+    }
+    for (_, state) in members.iter_mut().filter(|(name, _)| name == "state") {
+        *state = stated(std::mem::replace(state, Json::Null));
+    }
+    faults.check()?;
+    let decoded = systemone::decode::prewarm(Json::Object(members), limits)?;
+    let context = fields.context.or(decoded.request.context);
+    let (manner, template) = (Manner::Plain, fields.template);
+    let request = Prewarm { manner, context, template, ..decoded.request };
     Ok(Decoded { request, ignored: decoded.ignored })
 }
 

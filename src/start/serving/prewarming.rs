@@ -24,6 +24,7 @@ struct Wish {
     manner: Manner,
     profile: Option<String>,
     context: Option<String>,
+    template: Vec<(String, Json)>,
     lane: Lane,
     deadline: Instant,
     deadline_is_asked: bool,
@@ -49,6 +50,7 @@ impl Serving {
             manner: request.manner,
             profile: request.profile,
             context: request.context,
+            template: request.template,
             asker,
         };
         let (prefixes, cost) = match request.states {
@@ -94,8 +96,9 @@ impl Serving {
 
     async fn warm(&self, wish: &Wish, state: Json) -> Result<(Warmed, Cost, Prefix), DecideError> {
         let (since, deadline) = (wish.asker.since, wish.deadline);
-        let prompter = self.decider.prompters().base(wish.manner, wish.profile.as_deref())?;
-        let told = Told { context: wish.context.clone(), state };
+        let profile = wish.profile.as_deref();
+        let prompter = &self.decider.prompters().with(wish.manner, profile, &wish.template)?;
+        let told = Told { context: wish.context.clone(), ..Told::of(state) };
         let prefix = self.decider.prefix(prompter, told, wish.asker.salt);
         let prefix = self.decider.in_time(since, deadline, prefix).await?;
         let began = Instant::now();
