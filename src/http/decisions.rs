@@ -4,21 +4,17 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
-use tokio::time::Instant;
 
 use crate::dialect::problem::Fault;
 use crate::dialect::{Dialect, decisions};
 use crate::error::DecideError;
 use crate::question::Decision;
-use crate::telemetry;
 
-use super::decide::{Ignored, caller, in_dialect, sender};
+use super::decide::{Ignored, caller, in_dialect, respond_decided, sender};
 use super::headers::{self, Wishes};
-use super::served::ServedBody;
-use super::{App, body, respond};
+use super::{App, body};
 
 /// Failures are told in `OpenAI`'s shape: the route is its own.
 pub(super) async fn decisions(State(app): State<Arc<App>>, request: Request) -> Response {
@@ -50,11 +46,6 @@ pub(super) async fn answered(
     let salt = headers::joined(wishes.salt, decision.salt.take());
     let caller = caller(sender, salt)?;
     let decided = app.service.decide(caller, decision, sender.arrival).await?;
-    let total = Instant::now().into_std().duration_since(sender.arrival.at);
     let text = decisions::encode(&asked.wanted, &decided)?;
-    let body = ServedBody::new(text, decided.served, sender.connection.clone());
-    let mut response = respond::json(StatusCode::OK, Body::new(body));
-    headers::add_cost(response.headers_mut(), &decided.cost, total);
-    telemetry::decision_other(headers::other(&decided.cost, total));
-    Ok(response)
+    Ok(respond_decided(Dialect::Openai, sender, decided, text))
 }
