@@ -7,6 +7,8 @@
 mod parse;
 mod write;
 
+pub(crate) use write::cut_after;
+
 use crate::error::Problem;
 
 /// Most containers inside each other, the outermost included; the default of [`Limits::depth_max`].

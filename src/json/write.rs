@@ -79,15 +79,21 @@ fn write_string(text: &str, out: &mut impl Write) -> fmt::Result {
 
 /// See [`Json::excerpt`].
 pub(super) fn excerpt(value: &Json, chars_max: usize) -> String {
+    cut_after(chars_max, |out| write(value, Spacing::None, out))
+}
+
+/// What `write` writes, up to `chars_max` characters, with `...` where there would be more; nothing is
+/// written beyond.
+pub(crate) fn cut_after(chars_max: usize, write: impl FnOnce(&mut Cut) -> fmt::Result) -> String {
     let mut cut = Cut { text: String::new(), chars_left: chars_max };
-    if write(value, Spacing::None, &mut cut).is_err() {
+    if write(&mut cut).is_err() {
         cut.text.push_str("...");
     }
     cut.text
 }
 
 /// A sink that refuses more than a number of characters, which ends the writing early.
-struct Cut {
+pub(crate) struct Cut {
     text: String,
     chars_left: usize,
 }

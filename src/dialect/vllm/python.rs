@@ -4,7 +4,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::json::Json;
+use crate::json::{Json, cut_after};
 
 /// Most characters of a value that an error repeats.
 const ECHO_CHARS_MAX: usize = 200;
@@ -29,11 +29,7 @@ pub(in crate::dialect) fn repr(value: &Json) -> String {
 
 /// The same, cut after [`ECHO_CHARS_MAX`] characters, whatever the value's size.
 pub(in crate::dialect) fn excerpt(value: &Json) -> String {
-    let mut out = Cut { text: String::new(), chars_left: ECHO_CHARS_MAX };
-    match write_repr(&mut out, value) {
-        Ok(()) => out.text,
-        Err(fmt::Error) => out.text + "...",
-    }
+    cut_after(ECHO_CHARS_MAX, |out| write_repr(out, value))
 }
 
 /// A string as `repr()` gives it.
@@ -42,22 +38,6 @@ pub(in crate::dialect) fn quoted(text: &str) -> String {
     // Writing to a string cannot fail.
     let _ = write_quoted(&mut out, text);
     out
-}
-
-/// A text that takes so many characters and no more.
-struct Cut {
-    text: String,
-    chars_left: usize,
-}
-
-impl Write for Cut {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for character in text.chars() {
-            self.chars_left = self.chars_left.checked_sub(1).ok_or(fmt::Error)?;
-            self.text.push(character);
-        }
-        Ok(())
-    }
 }
 
 /// The depth of `value` is bounded by the parser that made it.
