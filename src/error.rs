@@ -59,7 +59,7 @@ impl From<usize> for Step {
 /// Names, as a message tells them.
 fn listed(names: &[String]) -> String {
     match names {
-        [] => "there is none".to_owned(),
+        [] => "there is none (the server reads them from its --config)".to_owned(),
         names => format!("there is {}", names.join(", ")),
     }
 }

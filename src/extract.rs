@@ -6,7 +6,7 @@
 //! pure: text and probabilities in, options and answers out; it knows no prompt, no token and no wire.
 //!
 //! ```text
-//! text ─▶ numbers ─▶ candidates ─▶ Spans::number_option ─▶ (a read) ─▶ number_answer
+//! text ─▶ numbers ─▶ NumberSearch: wanted ─▶ Spans::number_option ─▶ (reads) ─▶ read, wanted, ... ─▶ number_answer
 //! text ─▶ spans ─▶ Narrowing: wanted ─▶ Spans::options ─▶ (reads) ─▶ read, wanted, ... ─▶ excerpt, citations
 //! ```
 
@@ -17,6 +17,7 @@ mod excerpt;
 mod leaves;
 mod members;
 mod narrowing;
+mod number_search;
 mod numbers;
 mod offsets;
 mod passage;
@@ -28,6 +29,7 @@ pub use context::OPTION_CHARS_MAX;
 pub use excerpt::{Citation, ExcerptAnswer, Part};
 pub use leaves::{Leaf, SPANS_MAX};
 pub use narrowing::{Narrowing, Wanted};
+pub use number_search::{NumberSearch, NumberWanted};
 pub use numbers::{CANDIDATES_MAX, NumberCandidate, NumberCriteria, first_numbers, numbers};
 pub use offsets::{Offsets, code_points};
 pub use spans::{Node, SHOWN_CHARS_MAX, SpanOption, Spans, spans};

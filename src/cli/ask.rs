@@ -54,7 +54,7 @@ pub struct AskArgs {
 #[command(next_help_heading = INLINE)]
 pub struct DecisionArgs {
     /// A whole request as JSON; - reads standard input
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["state", "noul", "choice", "score"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["state", "noul", "choice", "score", "number", "excerpt"])]
     pub file: Option<String>,
 
     /// What the questions are about: a text, @FILE, or - for standard input
@@ -80,6 +80,14 @@ pub struct DecisionArgs {
     /// The levels of a --score, lowest first
     #[arg(long, value_name = "A,B,..")]
     pub levels: Vec<String>,
+
+    /// A question for a number that the state has; repeatable
+    #[arg(long, value_name = "[ID=]TEXT")]
+    pub number: Vec<String>,
+
+    /// A question for a passage of the state; repeatable
+    #[arg(long, value_name = "[ID=]TEXT")]
+    pub excerpt: Vec<String>,
 
     /// Orders of the options that each question is read in
     #[arg(long, value_name = "COUNT")]

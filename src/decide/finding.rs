@@ -3,9 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use super::asked::Unread;
+use super::room::OptionLimits;
 use crate::extract::{
-    CANDIDATES_MAX, Narrowing, NumberCandidate, NumberCriteria, Spans, first_numbers,
-    number_answer, spans,
+    CANDIDATES_MAX, Narrowing, Node, NumberAnswer, NumberCriteria, NumberSearch, NumberWanted,
+    Spans, first_numbers, number_answer, spans,
 };
 use crate::json::Json;
 use crate::question::answer::{Citation, ExcerptFound, NumberFound, NumberRead, Part, Value};
@@ -14,6 +15,12 @@ use crate::question::{self, ChoiceOption, Finds, Kind, Question, Samples};
 /// Most passages that are shown in one read, without the option that none is it. More are narrowed in
 /// stages: a read of 16 sentences is about 500 tokens.
 const PASSAGES_MAX: usize = 16;
+
+/// Most numbers that are shown in one read where the text can be narrowed to them.
+const NUMBERS_MAX: usize = 32;
+
+/// Most different numbers of a state that are searched, far more than fit a prompt.
+const NUMBERS_SEARCHED_MAX: usize = 1 << 18;
 
 /// Most stretches of a long state that are looked into.
 const STRETCHES_MAX: usize = 2;
@@ -26,6 +33,8 @@ const NOT_STATED_ODDS: f64 = 5.0;
 const NOT_STATED: &str = "not stated";
 
 const OF_NUMBER: &str = "Which number answers this? Take not stated if the text does not say.";
+const OF_STRETCH: &str =
+    "In which passage is the number that answers this? Take not stated if in none.";
 const OF_EXCERPT: &str = "Which passage answers this? Take not stated if none does.";
 const OF_CITATION: &str = "Which passage does the answer rest on? Take not stated if none.";
 
@@ -63,17 +72,19 @@ pub(super) struct Finding {
 
 #[derive(Debug)]
 enum Sought {
-    /// A number among these; what was read of them, the option for none of them last.
-    Number { candidates: Vec<NumberCandidate>, distribution: Vec<f64> },
+    Number(NumberSearch),
     /// Passages.
-    Passages { search: Narrowing, for_citation: bool },
+    Passages {
+        search: Narrowing,
+        for_citation: bool,
+    },
 }
 
 impl Finding {
     /// Begins a search.
     ///
     /// * `words`: the question in words.
-    /// * `labels_max`: most options of one read.
+    /// * `limits`: of one read.
     /// * `for_citation`: whether the passages are those that the answer to another question rests on.
     ///
     /// # Errors
@@ -82,20 +93,19 @@ impl Finding {
         question: &Question,
         finds: Finds,
         (source, words): (&Arc<Source>, String),
-        (labels_max, for_citation): (usize, bool),
+        limits: OptionLimits,
+        for_citation: bool,
     ) -> Result<Self, Unread> {
+        let spans = source.spans();
         let sought = match finds {
             Finds::Number(criteria) => {
-                let (criteria, count_max) = (limits(criteria), CANDIDATES_MAX + 1);
-                let candidates = first_numbers(source.text(), &criteria, count_max);
-                if candidates.len() > CANDIDATES_MAX {
-                    return Err(Unread::TooManyNumbers(CANDIDATES_MAX));
-                }
-                Sought::Number { candidates, distribution: Vec::new() }
+                let criteria = criteria_of(criteria);
+                let all = first_numbers(source.text(), &criteria, NUMBERS_SEARCHED_MAX);
+                let (numbers, stretches) = (limits.shown(NUMBERS_MAX), limits.shown(PASSAGES_MAX));
+                Sought::Number(NumberSearch::new(spans, all, numbers, stretches))
             }
             Finds::Excerpt => {
-                let options_max = PASSAGES_MAX.min(labels_max.saturating_sub(1));
-                let search = Narrowing::new(source.spans(), options_max, STRETCHES_MAX);
+                let search = Narrowing::new(spans, limits.shown(PASSAGES_MAX), STRETCHES_MAX);
                 Sought::Passages { search, for_citation }
             }
         };
@@ -103,54 +113,68 @@ impl Finding {
     }
 
     /// The choices to be read next; none once the search is over.
-    pub(super) fn wanted(&self) -> Vec<Question> {
-        let text = self.source.text();
-        match &self.sought {
-            Sought::Number { candidates, distribution } => {
-                if candidates.is_empty() || !distribution.is_empty() {
-                    return Vec::new();
+    ///
+    /// # Errors
+    /// [`Unread::TooManyNumbers`] where one piece of the text has more than can be told apart.
+    pub(super) fn wanted(&self) -> Result<Vec<Question>, Unread> {
+        let (text, spans) = (self.source.text(), self.source.spans());
+        let wanted = match &self.sought {
+            Sought::Number(search) => match search.wanted(spans) {
+                NumberWanted::Nothing | NumberWanted::Numbers([]) => Vec::new(),
+                NumberWanted::Numbers(candidates) if candidates.len() > CANDIDATES_MAX => {
+                    return Err(Unread::TooManyNumbers(CANDIDATES_MAX));
                 }
-                let spans = self.source.spans();
-                let shown = |candidate| spans.number_option(text, candidate);
-                let options = candidates.iter().map(shown).collect();
-                vec![self.choice(OF_NUMBER, options, true)]
-            }
+                NumberWanted::Numbers(candidates) => {
+                    let shown = |candidate| spans.number_option(text, candidate);
+                    vec![self.choice(OF_NUMBER, candidates.iter().map(shown).collect(), true)]
+                }
+                NumberWanted::Stretches(nodes, asks_not_stated) => {
+                    let shown = |node: Node| spans.option(text, node).shown;
+                    let options = nodes.into_iter().map(|nodes| nodes.into_iter().map(shown));
+                    let choice =
+                        |options: Vec<String>| self.choice(OF_STRETCH, options, asks_not_stated);
+                    options.map(|options| choice(options.collect())).collect()
+                }
+            },
             Sought::Passages { search, for_citation } => {
                 let ask = if *for_citation { OF_CITATION } else { OF_EXCERPT };
                 let wanted = search.wanted().into_iter().map(|wanted| {
-                    let spans = self.source.spans();
                     let options = spans.options(text, &wanted.node, search.options_max());
                     let options = options.into_iter().map(|option| option.shown).collect();
                     self.choice(ask, options, wanted.asks_not_stated)
                 });
                 wanted.collect()
             }
-        }
+        };
+        Ok(wanted)
     }
 
     /// Takes the distributions of what was wanted.
-    pub(super) fn read(&mut self, distributions: Vec<Vec<f64>>) {
+    pub(super) fn read(&mut self, mut distributions: Vec<Vec<f64>>) {
+        let spans = self.source.spans();
         match &mut self.sought {
-            Sought::Number { distribution, .. } => {
-                *distribution = weighed(distributions.into_iter().next().unwrap_or_default());
+            Sought::Number(search) => {
+                if !matches!(search.wanted(spans), NumberWanted::Stretches(_, false)) {
+                    distributions = distributions.into_iter().map(weighed).collect();
+                }
+                search.read(spans, distributions);
             }
             Sought::Passages { search, .. } => {
-                let mut distributions = distributions;
                 let each = search.wanted().into_iter().zip(&mut distributions);
                 for (_, distribution) in each.filter(|(wanted, _)| wanted.asks_not_stated) {
                     *distribution = weighed(std::mem::take(distribution));
                 }
-                search.read(self.source.spans(), &distributions);
+                search.read(spans, &distributions);
             }
         }
     }
 
     /// The answer, once nothing more is wanted.
     pub(super) fn value(&self) -> Value {
-        let (text, spans) = (self.source.text(), || self.source.spans());
+        let (text, spans) = (self.source.text(), self.source.spans());
         match &self.sought {
-            Sought::Number { candidates, distribution } => {
-                let answer = number_answer(text, spans(), candidates, distribution);
+            Sought::Number(search) => {
+                let answer = self.number(search);
                 let read = answer.candidates.into_iter().map(|candidate| NumberRead {
                     value: candidate.value,
                     probability: candidate.probability,
@@ -165,7 +189,7 @@ impl Finding {
                 })
             }
             Sought::Passages { search, .. } => {
-                let answer = search.excerpt(text, spans());
+                let answer = search.excerpt(text, spans);
                 let place = answer.start.zip(answer.end);
                 let found = answer.text.zip(place);
                 Value::Excerpt(ExcerptFound {
@@ -182,10 +206,11 @@ impl Finding {
     pub(super) fn citations(&self) -> Vec<Citation> {
         let (text, spans) = (self.source.text(), self.source.spans());
         match &self.sought {
-            Sought::Number { candidates, distribution } => {
-                let answer = number_answer(text, spans, candidates, distribution);
+            Sought::Number(search) => {
+                let answer = self.number(search);
                 let value = answer.value;
-                let stated = candidates.iter().find(|candidate| Some(candidate.value) == value);
+                let stated =
+                    search.candidates().iter().find(|candidate| Some(candidate.value) == value);
                 let place = stated.and_then(|candidate| candidate.places.first());
                 let passage = place.and_then(|place| spans.passage(text, place));
                 let citation =
@@ -200,6 +225,11 @@ impl Finding {
                 search.citations(text, spans).into_iter().map(citation).collect()
             }
         }
+    }
+
+    fn number(&self, search: &NumberSearch) -> NumberAnswer {
+        let (text, spans) = (self.source.text(), self.source.spans());
+        number_answer(text, spans, search.candidates(), &search.distribution())
     }
 
     fn choice(&self, ask: &str, shown: Vec<String>, asks_not_stated: bool) -> Question {
@@ -224,7 +254,7 @@ fn weighed(mut distribution: Vec<f64>) -> Vec<f64> {
     distribution
 }
 
-fn limits(criteria: question::NumberCriteria) -> NumberCriteria {
+fn criteria_of(criteria: question::NumberCriteria) -> NumberCriteria {
     let question::NumberCriteria { min, max, precision } = criteria;
     NumberCriteria { min, max, precision }
 }
@@ -235,27 +265,67 @@ fn part(found: crate::extract::Part) -> Part {
 
 #[cfg(test)]
 mod tests {
+    use super::super::room::{OPTION_TOKENS, QUESTION_TOKENS};
     use super::*;
 
     fn finding(text: &str, finds: Finds) -> Finding {
+        begun(text, finds, 9_999)
+    }
+
+    fn begun(text: &str, finds: Finds, tokens: usize) -> Finding {
         let source = Arc::new(Source::new(text.to_owned()));
         let question = Question::finding("q".to_owned(), finds, None);
-        Finding::begin(&question, finds, (&source, "What?".to_owned()), (52, false)).unwrap()
+        let limits = OptionLimits { labels: 52, tokens };
+        Finding::begin(&question, finds, (&source, "What?".to_owned()), limits, false).unwrap()
     }
 
     #[test]
-    fn more_numbers_than_are_looked_at_are_refused_and_never_left_out() {
-        let numbers: Vec<String> =
-            (0..=CANDIDATES_MAX).map(|number| format!("v {number}\n")).collect();
-        let source = Arc::new(Source::new(numbers.concat()));
-        let begin = |criteria| {
-            let question = Question::finding("q".to_owned(), Finds::Number(criteria), None);
-            let words = (&source, String::new());
-            Finding::begin(&question, Finds::Number(criteria), words, (52, false)).err()
-        };
+    fn a_piece_with_more_numbers_than_can_be_told_apart_is_refused_and_none_left_out() {
+        // So many lines that two of them are one piece.
+        let line = |from: u32| (from..from + 150).map(|n| format!("{n};")).collect::<String>();
+        let text = format!("{}\n{}\n{}", line(100), line(300), "a\n".repeat(5_000));
+        let wanted = |criteria| finding(&text, Finds::Number(criteria)).wanted();
         let all = question::NumberCriteria::default();
-        assert_eq!(begin(all), Some(Unread::TooManyNumbers(CANDIDATES_MAX)));
-        assert_eq!(begin(question::NumberCriteria { min: Some(1.0), ..all }), None);
+        assert_eq!(wanted(all), Err(Unread::TooManyNumbers(CANDIDATES_MAX)));
+        let fewer = wanted(question::NumberCriteria { min: Some(200.0), ..all }).unwrap();
+        assert_eq!(keys(&fewer[0]).len(), 50 + 150 + 1);
+    }
+
+    #[test]
+    fn many_numbers_are_narrowed_by_the_passages_they_stand_in() {
+        let lines: Vec<String> = (0..300).map(|n| format!("Part {n} is spare.\n")).collect();
+        let mut search = finding(&lines.concat(), number());
+        let first = search.wanted().unwrap();
+        assert_eq!((first.len(), keys(&first[0]).len()), (1, PASSAGES_MAX + 1));
+        assert!(format!("{:?}", first[0].instructions).contains(OF_STRETCH));
+        let mut distribution = vec![0.0; PASSAGES_MAX + 1];
+        distribution[2] = 1.0;
+        search.read(vec![distribution]);
+        let second = search.wanted().unwrap();
+        let options = keys(&second[0]);
+        let count = options.len();
+        assert!(second.len() == 1 && count <= NUMBERS_MAX + 1, "{options:?}");
+        assert!(options[0].contains("is spare"), "{options:?}");
+        let mut distribution = vec![0.0; count];
+        distribution[0] = 1.0;
+        search.read(vec![distribution]);
+        assert_eq!(search.wanted(), Ok(Vec::new()));
+        let Value::Number(found) = search.value() else { panic!("no number") };
+        assert!(found.value.is_some_and(|value| (30.0..60.0).contains(&value)), "{found:?}");
+        assert_eq!((found.candidates.len(), found.not_stated), (count - 1, 0.0));
+    }
+
+    #[test]
+    fn fewer_options_are_shown_where_the_state_leaves_less_room() {
+        let lines: Vec<String> = (0..60).map(|n| format!("Line {n}.\n")).collect();
+        for (tokens, count) in
+            [(9_999, PASSAGES_MAX), (QUESTION_TOKENS + 5 * OPTION_TOKENS, 5), (0, 2)]
+        {
+            for finds in [Finds::Excerpt, number()] {
+                let wanted = begun(&lines.concat(), finds, tokens).wanted().unwrap();
+                assert_eq!(keys(&wanted[0]).len(), count + 1, "{tokens} {finds:?}");
+            }
+        }
     }
 
     fn number() -> Finds {
@@ -270,12 +340,12 @@ mod tests {
     #[test]
     fn a_number_is_chosen_among_those_of_the_text_and_not_stated() {
         let mut search = finding("It costs 45 euros and weighs 3 kilograms.", number());
-        let wanted = search.wanted();
+        let wanted = search.wanted().unwrap();
         let options = keys(&wanted[0]);
         assert_eq!((wanted.len(), options.len(), options[2]), (1, 3, NOT_STATED));
         assert!(options[0].contains("45") && options[1].contains('3'), "{options:?}");
         search.read(vec![vec![0.8, 0.1, 0.1]]);
-        assert_eq!(search.wanted(), []);
+        assert_eq!(search.wanted(), Ok(Vec::new()));
         let Value::Number(found) = search.value() else { panic!("no number") };
         assert_eq!(found.value, Some(45.0));
         // .5 of 1.4: the odds of the last are five times what was read.
@@ -286,7 +356,7 @@ mod tests {
     #[test]
     fn a_text_without_numbers_states_none_and_nothing_is_read() {
         let search = finding("Nothing here.", number());
-        assert_eq!(search.wanted(), []);
+        assert_eq!(search.wanted(), Ok(Vec::new()));
         let Value::Number(found) = search.value() else { panic!("no number") };
         assert_eq!((found.value, found.confidence, found.candidates.len()), (None, None, 0));
         assert_eq!(search.citations(), []);
@@ -297,18 +367,18 @@ mod tests {
         let lines: Vec<String> = (0..60).map(|line| format!("Line number {line}.\n")).collect();
         let text = lines.concat();
         let mut search = finding(&text, Finds::Excerpt);
-        let first = search.wanted();
+        let first = search.wanted().unwrap();
         assert_eq!((first.len(), keys(&first[0]).len()), (1, PASSAGES_MAX + 1));
         let mut distribution = vec![0.0; PASSAGES_MAX + 1];
         distribution[3] = 1.0;
         search.read(vec![distribution]);
-        let second = search.wanted();
+        let second = search.wanted().unwrap();
         let options = keys(&second[0]);
         assert!(second.len() == 1 && options.len() < PASSAGES_MAX, "{options:?}");
         let mut distribution = vec![0.0; options.len()];
         distribution[0] = 1.0;
         search.read(vec![distribution]);
-        assert_eq!(search.wanted(), []);
+        assert_eq!(search.wanted(), Ok(Vec::new()));
         let Value::Excerpt(found) = search.value() else { panic!("no excerpt") };
         let part = found.found.unwrap();
         let of_text: String = text.chars().skip(part.start).take(part.end - part.start).collect();

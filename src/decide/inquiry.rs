@@ -7,7 +7,7 @@ use actors::ReadSpec;
 
 use super::asked::{Asked, Orders, Unread};
 use super::finding::{Finding, Source};
-use super::room::Room;
+use super::room::{OptionLimits, Room};
 use crate::prompt::Prompter;
 use crate::prompt::tokens::Gone;
 use crate::question::answer::{Answer, Citation, Diagnostics, Learned, Value};
@@ -59,11 +59,13 @@ impl Inquiry {
         let (finding, parts) = match (question.finds, &terms.source) {
             (Some(finds), Some(source)) => {
                 let words = prompter.question_words(&question);
-                let labels_max = prompter.labels_max(&question.kind);
-                let options = (labels_max, question.is_citation);
-                let finding = Finding::begin(&question, finds, (source, words), options)?;
+                let labels = prompter.labels_max(&question.kind);
+                let limits = OptionLimits { labels, tokens: room.left() };
+                let for_citation = question.is_citation;
+                let finding =
+                    Finding::begin(&question, finds, (source, words), limits, for_citation)?;
                 let begin = |asked| Asked::begin(prompter, asked, orders, room, gone);
-                let parts = finding.wanted().into_iter().map(begin).collect::<Result<_, _>>()?;
+                let parts = finding.wanted()?.into_iter().map(begin).collect::<Result<_, _>>()?;
                 (Some(finding), parts)
             }
             (Some(_), None) | (None, _) => {
@@ -101,7 +103,7 @@ impl Inquiry {
             let all = self.diagnostics.take().into_iter().chain(diagnostics);
             self.diagnostics = all.reduce(|one, other| together(&one, &other));
             finding.read(values.into_iter().filter_map(distribution).collect());
-            for asked in finding.wanted() {
+            for asked in finding.wanted()? {
                 self.parts.push(Asked::begin(prompter, asked, self.orders, room, gone)?);
             }
         }

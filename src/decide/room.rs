@@ -4,6 +4,11 @@ use actors::{Prefix, ReadSpec};
 
 use crate::error::{DecideError, Problem};
 
+/// Tokens of an option that is found, at most and roughly, and of the question around the options:
+/// by these, fewer options are shown where the state leaves less of the context.
+pub(super) const OPTION_TOKENS: usize = 70;
+pub(super) const QUESTION_TOKENS: usize = 200;
+
 /// What the state leaves of the context.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
@@ -20,6 +25,24 @@ pub(super) enum Length {
     AtLeast(usize),
 }
 
+/// What bounds the options of one read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OptionLimits {
+    /// Options that can be told apart.
+    pub(super) labels: usize,
+    /// Tokens that the state leaves of the context.
+    pub(super) tokens: usize,
+}
+
+impl OptionLimits {
+    /// How many are shown, without "not stated", of at most `most`; two at least, whose read is then
+    /// refused if it does not fit.
+    pub(super) fn shown(self, most: usize) -> usize {
+        let fit = self.tokens.saturating_sub(QUESTION_TOKENS) / OPTION_TOKENS;
+        most.min(self.labels.saturating_sub(1)).min(fit).max(2)
+    }
+}
+
 impl Room {
     /// # Errors
     /// [`DecideError::Invalid`] when the state leaves nothing.
@@ -30,6 +53,11 @@ impl Room {
         } else {
             Err(state_too_long(Length::Exactly(state), context))
         }
+    }
+
+    /// Tokens that the state leaves.
+    pub(super) fn left(self) -> usize {
+        self.context.saturating_sub(self.state)
     }
 
     /// # Errors

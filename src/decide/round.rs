@@ -183,8 +183,8 @@ impl Round {
 
 fn too_many_numbers(id: &str, count_max: usize) -> Problem {
     let message = format!(
-        "the state has more than {count_max} different numbers, of which no more are looked at: \
-         leave some out with min and max, or send the part that matters"
+        "one sentence, line or value of the state has more than {count_max} different numbers, of \
+         which no more can be told apart: leave some out with min and max, or put them on lines"
     );
     Problem::new(vec!["questions".into(), id.into()], "too_many_numbers", message)
 }

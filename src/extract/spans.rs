@@ -98,7 +98,8 @@ impl Spans {
         near.max_by_key(|at| (self.leaves[*at].gap, distance(*at))).unwrap_or(even)
     }
 
-    fn option(&self, text: &str, node: Node) -> SpanOption {
+    /// A stretch as an option; it has one piece at least.
+    pub fn option(&self, text: &str, node: Node) -> SpanOption {
         let (first, last) = (&self.leaves[node.0.start], &self.leaves[node.0.end - 1]);
         let range = first.range.start..last.range.end;
         let written = &text[first.shown.start..last.shown.end];

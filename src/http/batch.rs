@@ -21,7 +21,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::dialect::problem::{Fault, ImageRefusal, Refusal, RequestFault};
-use crate::dialect::{Dialect, Extras, Headed};
+use crate::dialect::{Dialect, Extras};
 use crate::error::{DecideError, Problem, Step};
 use crate::json::Json;
 use crate::question::Decision;
@@ -29,7 +29,7 @@ use crate::service::{Arrival, Caller, Decided};
 
 use super::decide::{Ignored, caller, in_dialect, noting, request_id, sender};
 use super::headers::{self, Wishes};
-use super::{App, PathDialect, body, images, respond};
+use super::{App, PathDialect, body, respond};
 
 /// Most states of one batch.
 pub const STATES_MAX: usize = 1_024;
@@ -228,12 +228,7 @@ fn refused(index: usize, refusal: Refusal) -> ItemResult {
 
 /// A state by the rules of the dialect, and without images.
 async fn checked(app: &App, batch: &Batch, mut state: Json) -> Result<Json, Fault> {
-    if batch.dialect.finds_images() {
-        let terms = app.image_terms(batch.dialect);
-        let found = images::found_after(Vec::new(), &mut state, None, terms);
-        let (images, _) = found.map_err(|fault| Fault::from(fault.refusal()))?;
-        app.seen(images, Headed::default(), terms).await?;
-    }
+    app.without_images(batch.dialect, &mut state, None).await?;
     // Every dialect takes a string; what else it takes is for it to say.
     if state.as_str().is_none() {
         let body = with_state(&batch.rest, state.clone());

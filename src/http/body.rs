@@ -104,7 +104,8 @@ pub(super) enum Media {
 /// anything else any page could send without being asked for leave.
 pub(super) fn media(headers: &HeaderMap, takes_forms: bool) -> Result<Media, RequestFault> {
     let is_of_page = headers.contains_key(header::ORIGIN);
-    let value = match headers.get(header::CONTENT_TYPE) {
+    let declared = headers.get(header::CONTENT_TYPE).filter(|value| !value.is_empty());
+    let value = match declared {
         None if is_of_page => return Err(RequestFault::MediaType { found: "none".to_owned() }),
         None => return Ok(Media::Json),
         Some(value) => String::from_utf8_lossy(value.as_bytes()),

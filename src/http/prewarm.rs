@@ -10,6 +10,7 @@ use axum::response::Response;
 
 use crate::dialect::Dialect;
 use crate::dialect::problem::{Fault, RequestFault};
+use crate::json::Json;
 
 use super::decide::{Ignored, caller, in_dialect, noting, sender, since};
 use super::headers::{self, Wishes};
@@ -72,7 +73,16 @@ async fn answer(
         return Err(fault.into());
     }
     let wishes = Wishes::read(&parts.headers, limits)?;
-    let json = app.json(&parts.headers, body).await?;
+    let mut json = app.json(&parts.headers, body).await?;
+    if let Json::Object(members) = &mut json {
+        let listed = members.iter().position(|(name, _)| name == "images");
+        let listed = listed.map(|at| members.remove(at).1);
+        for (_, state) in
+            members.iter_mut().filter(|(name, _)| ["state", "states"].contains(&name.as_str()))
+        {
+            app.without_images(dialect, state, listed.as_ref()).await?;
+        }
+    }
     let mut request = noting(dialect.prewarm(json, limits), ignored)?;
     request.lane = request.lane.or(wishes.lane);
     request.timeout = request.timeout.or(wishes.timeout);

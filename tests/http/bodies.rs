@@ -138,10 +138,10 @@ async fn media_types_other_than_json_are_415() {
         sent.headers_mut().insert("content-type", media.parse().unwrap());
         sent
     };
-    for media in ["application/json", "Application/JSON; charset=utf-8", "application/x+json"] {
+    for media in ["application/json", "Application/JSON; charset=utf-8", "application/x+json", ""] {
         assert_eq!(call(&router, typed("/v1/systemone", media)).await.status, 200, "{media}");
     }
-    for media in ["text/plain", "application/x-www-form-urlencoded", "application/jsonl", ""] {
+    for media in ["text/plain", "application/x-www-form-urlencoded", "application/jsonl"] {
         let reply = call(&router, typed("/v1/decide", media)).await;
         assert_eq!(reply.failure(), (415, "api_usage_error".to_owned()), "{media}");
     }

@@ -36,6 +36,28 @@ async fn a_prewarm_says_until_when_it_is_pinned_and_how_to_give_that_up() {
 }
 
 #[tokio::test]
+async fn images_are_refused_as_in_a_decision() {
+    let image = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAAAAAAAA";
+    let bodies = [
+        format!(r#"{{"state":"see {image}"}}"#),
+        format!(r#"{{"states":["none",{{"shot":"{image}"}}]}}"#),
+        format!(r#"{{"state":"none","images":["{image}"]}}"#),
+    ];
+    for dialect in ["systemone", "decisio"] {
+        let path = format!("/{dialect}/v1/systemone");
+        let state = format!(r#"{{"state":"see {image}","questions":{{"q":{{"type":"noul"}}}}}}"#);
+        let refused = call(&plain(), request("POST", &path, state)).await.status;
+        let path = format!("/{dialect}/v1/prewarm");
+        for body in &bodies {
+            let reply = call(&plain(), request("POST", &path, body.clone())).await;
+            assert_eq!(reply.status, refused, "{dialect} {body}");
+        }
+        let mention = r#"{"state":"data:image/png","images":[]}"#;
+        assert_eq!(call(&plain(), request("POST", &path, mention)).await.status, 200, "{dialect}");
+    }
+}
+
+#[tokio::test]
 async fn an_unknown_handle_is_cut_and_a_wrong_path_is_still_no_route() {
     let long = format!("/v1/prewarm/{}", "f".repeat(300));
     let reply = call(&plain(), request("DELETE", &long, "")).await;

@@ -53,8 +53,13 @@ fn questions(arguments: &DecisionArgs) -> Result<Map<String, Value>, AskError> {
         let levels: Vec<&str> = levels.split(',').map(str::trim).collect();
         insert(&mut questions, "score", text, Some(json!(levels)))?;
     }
+    for (kind, texts) in [("number", &arguments.number), ("excerpt", &arguments.excerpt)] {
+        for text in texts {
+            insert(&mut questions, kind, text, None)?;
+        }
+    }
     if questions.is_empty() {
-        return fault("ask something with --noul, --choice or --score");
+        return fault("ask something with --noul, --choice, --score, --number or --excerpt");
     }
     Ok(questions)
 }

@@ -7,6 +7,9 @@ use serde_json::Value;
 /// Cells of a bar for probability 1.
 const BAR_CELLS: usize = 30;
 
+/// Most candidates of a number.
+const CANDIDATES_MAX: usize = 5;
+
 /// Most characters of a label.
 const LABEL_CHARS_MAX: usize = 40;
 
@@ -78,13 +81,46 @@ fn headline(answer: &Value) -> String {
         let top = answer["probabilities"].as_object().map_or(0, serde_json::Map::len);
         return format!("{score:.2} on 0 to {}{confidence}", top.saturating_sub(1));
     }
-    shown(&answer.to_string())
+    match answer["type"].as_str() {
+        Some("number") if answer["value"].is_null() => "not stated".to_owned() + &confidence,
+        Some("number") => format!("{}{confidence}", shown(&answer["value"].to_string())),
+        Some("excerpt") => match answer["text"].as_str() {
+            Some(text) => format!("\"{}\" ({} to {})", shown(text), answer["start"], answer["end"]),
+            None => "not stated".to_owned(),
+        },
+        Some("skipped") => format!("skipped, because of {}", shown(&answer["because"].to_string())),
+        _ => shown(&answer.to_string()),
+    }
+}
+
+/// What was found in the state, against its not being stated.
+fn found_bars(answer: &Value) -> Option<Vec<Bar>> {
+    let not_stated = number(&answer["not_stated"])?;
+    let candidates = answer["candidates"].as_array().into_iter().flatten();
+    let bar = |candidate: &Value| Bar {
+        label: clipped(&match candidate["context"].as_str() {
+            Some(context) => format!("{} in: {context}", candidate["value"]),
+            None => candidate["value"].to_string(),
+        }),
+        probability: number(&candidate["probability"]).unwrap_or(0.0),
+    };
+    let mut bars: Vec<Bar> = candidates.take(CANDIDATES_MAX).map(bar).collect();
+    if let Some(probability) = number(&answer["probability"])
+        && answer["text"].is_string()
+    {
+        bars.push(Bar { label: "the passage".to_owned(), probability });
+    }
+    bars.push(Bar { label: "not stated".to_owned(), probability: not_stated });
+    Some(bars)
 }
 
 fn bars(answer: &Value) -> Vec<Bar> {
     if let Some(yes) = number(&answer["noul"]) {
         let bar = |label: &str, probability| Bar { label: label.to_owned(), probability };
         return vec![bar("yes", yes), bar("no", 1.0 - yes)];
+    }
+    if let Some(bars) = found_bars(answer) {
+        return bars;
     }
     let legend = &answer["legend"];
     let probabilities = answer["probabilities"].as_object().into_iter().flatten();

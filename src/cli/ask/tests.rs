@@ -70,6 +70,10 @@ fn flags_make_up_a_request_in_the_order_of_their_kinds() {
         "How angry?",
         "--levels",
         "calm, angry",
+        "--number",
+        "total=What does it cost?",
+        "--excerpt",
+        "Why?",
         "--samples",
         "2",
     ];
@@ -80,6 +84,8 @@ fn flags_make_up_a_request_in_the_order_of_their_kinds() {
             "team": {"type": "choice", "instructions": "Which team?",
                      "criteria": {"billing": "Payments", "technical": null}},
             "q3": {"type": "score", "instructions": "How angry?", "criteria": ["calm", "angry"]},
+            "total": {"type": "number", "instructions": "What does it cost?"},
+            "q5": {"type": "excerpt", "instructions": "Why?"},
         },
         "samples": 2,
     });
@@ -152,6 +158,40 @@ model m, 42 input tokens
 total-ms=12.5
 ";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
+}
+
+#[test]
+fn what_was_found_in_the_state_is_a_table_too() {
+    let response = json!({
+        "model": "m",
+        "answers": {
+            "total": {"type": "number", "value": 45, "probability": 0.75, "not_stated": 0.125, "confidence": 0.5,
+                      "candidates": [{"value": 45, "probability": 0.75, "context": "costs 45 euros"},
+                                     {"value": 3, "probability": 0.125, "context": "weighs 3 kilograms"}]},
+            "tax": {"type": "number", "value": null, "probability": 1.0, "not_stated": 1.0, "confidence": null,
+                    "candidates": []},
+            "why": {"type": "excerpt", "text": "It\nbroke.", "start": 3, "end": 12, "probability": 0.5,
+                    "not_stated": 0.25, "parts": []},
+            "who": {"type": "excerpt", "text": null, "probability": 0.5, "not_stated": 0.5, "parts": []},
+            "late": {"type": "skipped", "because": "who", "was": null, "wanted": "Ann"},
+        },
+        "usage": {"input_tokens": 42},
+    });
+    let mut out = Vec::new();
+    table::write(&response, &[], &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    for line in [
+        "total: 45 (confidence 0.50)",
+        "  45 in: costs 45 euros     0.750 ██████████████████████▌",
+        "  not stated                0.125 ███▊",
+        "tax: not stated",
+        "why: \"It·broke.\" (3 to 12)",
+        "  the passage  0.500 ███████████████",
+        "who: not stated",
+        "late: skipped, because of \"who\"",
+    ] {
+        assert!(text.lines().any(|shown| shown == line), "{line:?} in\n{text}");
+    }
 }
 
 #[test]

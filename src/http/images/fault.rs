@@ -45,7 +45,7 @@ pub(crate) enum ImageFault {
         count_max: usize,
     },
     /// `images` is something else.
-    #[error("images must be a list of data URLs, found {found}")]
+    #[error("images must be a list of images, found {found}")]
     NotAList {
         /// Its JSON type.
         found: &'static str,

@@ -7,13 +7,14 @@ use crate::dialect::problem::{Fault, ImageRefusal, ImageRefusalKind};
 use crate::dialect::{Dialect, Headed};
 use crate::error::DecideError;
 use crate::http::App;
+use crate::json::Json;
 use crate::question::Decision;
 use crate::service::images::Image;
 use crate::service::{Arrival, Caller, Decided};
 
 use super::fetch::FetchFault;
 use super::remote::{Remote, origin};
-use super::{Found, IMAGES_MAX, ImageFault, Terms};
+use super::{Found, IMAGES_MAX, ImageFault, Terms, found_after};
 
 impl App {
     /// On what terms images of a request in this dialect are taken.
@@ -62,6 +63,26 @@ impl App {
             return self.service.decide(caller, decision, arrival).await;
         }
         self.service.decide_seeing(caller, decision, images, arrival).await
+    }
+
+    /// Refuses a state that has images, or the request's list of them, where the model sees none; a
+    /// decision on it would be refused too.
+    ///
+    /// # Errors
+    /// An image, by the rules of the dialect.
+    pub(in crate::http) async fn without_images(
+        &self,
+        dialect: Dialect,
+        state: &mut Json,
+        listed: Option<&Json>,
+    ) -> Result<(), Fault> {
+        if !dialect.finds_images() {
+            return Ok(());
+        }
+        let terms = self.image_terms(dialect);
+        let found = found_after(Vec::new(), state, listed, terms);
+        let (images, _) = found.map_err(|fault| Fault::from(fault.refusal()))?;
+        self.seen(images, Headed::default(), terms).await.map(|_| ())
     }
 
     async fn fetched(

@@ -180,7 +180,7 @@ fn images_is_a_list_or_null() {
     assert_eq!(found(&mut text(""), Some(&Json::Null)), Ok(vec![]));
     assert_eq!(found(&mut text(""), Some(&json("[]"))), Ok(vec![]));
     let fault = found(&mut text(""), Some(&text(small()))).unwrap_err();
-    assert_eq!(fault.to_string(), "images must be a list of data URLs, found a string");
+    assert_eq!(fault.to_string(), "images must be a list of images, found a string");
     assert_eq!(
         listed_fault(json("7")),
         "bad image: image 1 (images[0]) must be a data URL, found a number"
