@@ -1,10 +1,13 @@
 //! What was typed: the command line and the environment, which only this module reads.
 //!
 //! Every flag can also be set by an environment variable, `DOCKET_` and its name; the flag wins. The
-//! time limit of `ask` is `DOCKET_ASK_TIMEOUT`, since `DOCKET_TIMEOUT` is the server's.
+//! time limit of `ask` is `DOCKET_ASK_TIMEOUT`, since `DOCKET_TIMEOUT` is the server's, and the file of
+//! `keys` is `DOCKET_KEYS`, which is the server's too. Flags that describe a request of `ask` or a key
+//! of `keys new` have no variable.
 //! What a command needs from here on is a [`crate::config::Config`] or plain arguments.
 
 pub mod ask;
+pub mod keys;
 pub mod listed;
 pub mod models;
 pub mod pull;
@@ -17,6 +20,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use self::ask::AskArgs;
+use self::keys::KeysArgs;
 use self::models::ModelsArgs;
 use self::pull::PullArgs;
 use self::serve::ServeArgs;
@@ -53,6 +57,8 @@ pub enum Command {
     Models(ModelsArgs),
     /// Ask a running server for a decision
     Ask(Box<AskArgs>),
+    /// Make, list and revoke the keys of a key file
+    Keys(KeysArgs),
     /// Print the HTTP interface as an `OpenAPI` document
     Openapi,
 }
@@ -123,7 +129,8 @@ mod tests {
     #[test]
     fn every_flag_has_its_environment_variable() {
         let command = Cli::command();
-        let commands = command.get_subcommands().chain([&command]);
+        let inner = command.get_subcommands().flat_map(clap::Command::get_subcommands);
+        let commands = command.get_subcommands().chain(inner).chain([&command]);
         let flags = commands.flat_map(|command| {
             command.get_arguments().map(move |flag| (command.get_name(), flag))
         });
@@ -132,9 +139,11 @@ mod tests {
             let long = flag.get_long().unwrap();
             let expected = match (command, long) {
                 ("ask", "timeout") => "DOCKET_ASK_TIMEOUT".to_owned(),
+                ("keys", "file") => "DOCKET_KEYS".to_owned(),
                 _ => format!("DOCKET_{}", long.to_uppercase().replace('-', "_")),
             };
-            let is_inline = flag.get_help_heading() == Some(ask::INLINE);
+            let described = [Some(ask::INLINE), Some(keys::DESCRIBED)];
+            let is_inline = described.contains(&flag.get_help_heading());
             let env = flag.get_env().map(|name| name.to_string_lossy().into_owned());
             assert_eq!(env, (!is_inline).then_some(expected), "--{long}");
             seen += 1;

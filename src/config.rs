@@ -13,6 +13,7 @@ mod pretence;
 pub mod profiles;
 pub mod quantity;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -80,8 +81,13 @@ pub struct HttpConfig {
     /// After what time without the end of a step, while reads wait, the server is not ready. Default
     /// 60 s; 10 ms to a day.
     pub stall_after: Duration,
-    /// Keys that are let in; none lets everybody in. At most 1,024, all different.
+    /// Keys that are let in, of operators without limits. At most 1,024, all different.
     pub api_keys: Vec<ApiKey>,
+    /// File of tenants and their keys. Default none; with neither this nor `api_keys` everybody is let
+    /// in.
+    pub keys: Option<PathBuf>,
+    /// Whether everybody may be let in from other machines too. Default no.
+    pub insecure_open: bool,
 }
 
 /// What a decision may ask.
@@ -246,12 +252,28 @@ impl HttpConfig {
             let count = self.api_keys.len();
             faults.add("--api-key", format!("{count} keys; at most {API_KEYS_MAX} are taken"));
         }
+        let is_open = self.api_keys.is_empty() && self.keys.is_none();
+        if is_open && !self.insecure_open && !is_loopback(&self.host) {
+            let host = &self.host;
+            let message = format!(
+                "{host} can be reached from other machines, and no key is asked for: give --keys or \
+                 --api-key, or say --insecure-open"
+            );
+            faults.add("--host", message);
+        }
         let mut secrets: Vec<&str> = self.api_keys.iter().map(|key| key.secret.reveal()).collect();
         secrets.sort_unstable();
         if secrets.windows(2).any(|pair| pair[0] == pair[1]) {
             faults.add("--api-key", "one key is given twice; each belongs to one tenant");
         }
     }
+}
+
+/// Whether a host is this machine's own, which no other can reach.
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim().trim_start_matches('[').trim_end_matches(']');
+    let is_own = |address: IpAddr| address.is_loopback();
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_own)
 }
 
 impl DecisionConfig {

@@ -41,7 +41,7 @@ use crate::dialect::problem::{Fault, FullStatus, RequestFault};
 use crate::dialect::{Dialect, RequestLimits};
 use crate::service::Service;
 
-pub use auth::{ApiKeyError, AuthConfig, KEYS_MAX};
+pub use auth::{AuthConfig, KEYS_MAX};
 pub use batch::STATES_MAX as BATCH_STATES_MAX;
 pub use body::{BODIES_BYTES_MAX, BODY_BYTES_MAX, BODY_TIMEOUT};
 pub use images::{IMAGE_FETCH_TIMEOUT, IMAGE_FETCHES_MAX, IMAGES_MAX, ImageFetching};
@@ -203,6 +203,9 @@ const ROUTES: [&str; 43] = [
 
 /// Routes that need no key on a server which has keys.
 const PUBLIC_ROUTES: [&str; 3] = ["/health", "/{dialect}/health", "/openapi.json"];
+
+/// Routes that show what concerns all tenants.
+const OPERATOR_ROUTES: [&str; 1] = ["/metrics"];
 
 async fn not_found(State(app): State<Arc<App>>, request: Request) -> Response {
     let method = respond::excerpt(request.method().as_str());

@@ -19,3 +19,4 @@ pub mod service;
 pub mod start;
 pub mod tasks;
 pub mod telemetry;
+pub mod tenants;

@@ -2,14 +2,14 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, anyhow};
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
 use docket::cli::serve::ServeArgs;
-use docket::cli::{Cli, Command, LogFormat, ask, models, pull};
+use docket::cli::{Cli, Command, LogFormat, ask, keys, models, pull};
 use docket::service::EXIT_CODE_DEAD;
 use docket::start::{self, Ended, panics, signal};
 
@@ -48,6 +48,9 @@ fn run(cli: Cli) -> anyhow::Result<Ended> {
         Command::Pull(arguments) => pull::run(&arguments, &home, &mut out)?,
         Command::Models(arguments) => models::run(&arguments, &home, &mut out)?,
         Command::Ask(arguments) => ask::run(&arguments, &mut out)?,
+        Command::Keys(arguments) => {
+            keys::run(&arguments, SystemTime::now(), (&mut out, &mut io::stderr()))?;
+        }
         Command::Openapi => writeln!(out, "{}", docket::openapi::document())?,
     }
     Ok(Ended::Stopped)

@@ -3,6 +3,7 @@
 mod aliases;
 mod desk;
 mod details;
+mod keys;
 mod model;
 pub mod panics;
 pub mod serving;
@@ -24,10 +25,12 @@ use crate::decide::{Decider, Limits};
 use crate::dialect::{Dialect, RequestLimits};
 use crate::files::FilesError;
 use crate::http::serve::ServeConfig;
-use crate::http::{ApiKeyError, AuthConfig, HttpConfig, ImageFetching};
+use crate::http::{AuthConfig, HttpConfig, ImageFetching};
 use crate::models::PullError;
 use crate::prompt::PromptError;
 use crate::service::{EXIT_CODE_DEAD, Service};
+use crate::tenants::Keyring;
+use keys::Keys;
 use model::{Loaded, Opened};
 use serving::Serving;
 use unreadable::Unreadable;
@@ -35,6 +38,10 @@ use unreadable::Unreadable;
 /// Target of the line that says where the server listens. People and scripts wait for it, so the
 /// binary writes it whatever the log level.
 pub const LISTENING: &str = "docket::listening";
+
+/// What is said where everybody is let in.
+const OPEN: &str =
+    "no keys: everybody who reaches this server may ask it; give --keys or --api-key";
 
 /// How often old values of the metrics are folded together.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
@@ -75,9 +82,6 @@ pub enum StartError {
     /// The actors do not start.
     #[error(transparent)]
     Actors(#[from] actors::StartError),
-    /// A key cannot be used.
-    #[error("--api-key: {0}")]
-    ApiKey(#[from] ApiKeyError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -112,6 +116,10 @@ pub async fn serve(
 ) -> Result<Ended, StartError> {
     let metrics = recorder()?;
     model::check(config)?;
+    let keys = Keys::load(&config.http)?;
+    if keys.is_none() {
+        tracing::warn!("{OPEN}");
+    }
     let address = (config.http.host.as_str(), config.http.port);
     let listen = |source| StartError::Listen {
         address: format!("{}:{}", config.http.host, config.http.port),
@@ -133,8 +141,14 @@ pub async fn serve(
     match opened {
         Opened::Readable(loaded) => {
             let serving = Arc::new(assemble(config, *loaded, metrics).await?);
+            let limited = Arc::clone(&serving);
+            let limit = move |ring: &Keyring| limited.decider().actors().limit(keys::limits(ring));
+            if let Some(keys) = &keys {
+                limit(&keys.ring());
+            }
+            Keys::watch(keys.clone(), limit)?;
             let service = Arc::clone(&serving) as Arc<dyn Service>;
-            let router = crate::http::router(service, http(config)?);
+            let router = crate::http::router(service, http(config, keys.as_ref()));
             listening();
             let stop = async {
                 ended = end(config, &serving, shutdown).await;
@@ -148,7 +162,8 @@ pub async fn serve(
         Opened::Unreadable { facts, why } => {
             tokio::spawn(upkeep(metrics.clone()));
             let service = Arc::new(Unreadable::new(facts, why, metrics));
-            let router = crate::http::router(service, http(config)?);
+            Keys::watch(keys.clone(), |_| ())?;
+            let router = crate::http::router(service, http(config, keys.as_ref()));
             listening();
             answer_until(config, listener, router, shutdown).await;
         }
@@ -261,14 +276,8 @@ async fn assemble(
     Ok(Serving::new(decider, (desk, settings), (facts, metrics), secret, stall_after))
 }
 
-fn http(config: &Config) -> Result<HttpConfig, StartError> {
-    let keys: Vec<String> = config
-        .http
-        .api_keys
-        .iter()
-        .map(|key| format!("{}={}", key.tenant, key.secret.reveal()))
-        .collect();
-    Ok(HttpConfig {
+fn http(config: &Config, keys: Option<&Keys>) -> HttpConfig {
+    HttpConfig {
         dialect: match config.decision.dialect {
             DialectChoice::SystemOne => Dialect::Systemone,
             DialectChoice::Decisio => Dialect::Decisio,
@@ -278,7 +287,7 @@ fn http(config: &Config) -> Result<HttpConfig, StartError> {
             DialectChoice::Openai => Dialect::Openai,
         },
         debug_readout: config.letters.debug_readout,
-        auth: AuthConfig::from_texts(&keys)?,
+        auth: keys.map_or_else(AuthConfig::default, Keys::auth),
         limits: RequestLimits {
             questions_max: config.decision.questions_max as usize,
             timeout_max: config.decision.timeout_max,
@@ -292,7 +301,7 @@ fn http(config: &Config) -> Result<HttpConfig, StartError> {
         },
         body_bytes_max: usize::try_from(config.http.body_limit_bytes).unwrap_or(usize::MAX),
         ..HttpConfig::default()
-    })
+    }
 }
 
 /// Installs the metrics recorder, with buckets for all histograms.

@@ -4,6 +4,7 @@
 //! complete. What a request moves is registered once and moved by handles.
 
 mod fetches;
+mod keys;
 mod responses;
 
 use std::sync::LazyLock;
@@ -16,6 +17,7 @@ use metrics::{
 };
 
 pub(crate) use fetches::{FetchEnd, image_fetch, image_fetched, image_fetches_max};
+pub(crate) use keys::{keys_failed, keys_loaded};
 pub(crate) use responses::{Ended, RouteMeters};
 
 const REQUESTS: &str = "docket_http_requests_total";
@@ -62,6 +64,8 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     (OTHER_SECONDS, Kind::Micros, "Time of an answered decision that is neither wait nor engine"),
     (LABEL_MASS, Kind::Share, "Probability of all labels together, of an answered question"),
     (PANICS, Kind::Counter, "Panics in the forward pass"),
+    (keys::TENANTS, Kind::Gauge, "Tenants whose keys are in force"),
+    (keys::FAILED, Kind::Gauge, "1 if the key file could not be used when it was last read again"),
     (BUILD, Kind::Gauge, "Always 1; its labels say what was built"),
 ];
 
@@ -133,6 +137,7 @@ pub fn describe() {
     actors::observe::start();
     LazyLock::force(&METERS);
     fetches::start();
+    keys::start();
     let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
     gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION"), "target" => target).set(1.0);
     limit(TOKENISERS, crate::prompt::tokens::TOKENISERS_MAX);

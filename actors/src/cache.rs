@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use crate::engine::{Epoch, Segment};
 use crate::error::ReadError;
 use crate::expected::Expectation;
+use crate::limits::Limits;
 use crate::links::{Permit, Shared};
 use crate::plan::cache::{CacheCore, CacheEffect, PrewarmAsk};
 use crate::plan::path::PathSegment;
@@ -59,6 +60,7 @@ pub(crate) enum CacheMessage<S> {
     Lease {
         key: SegmentKey,
         path: Vec<PathSegment>,
+        owner: Option<TenantId>,
         may_overflow: bool,
         from: ActorRef<SchedulerMessage<S>>,
     },
@@ -105,6 +107,8 @@ pub(crate) struct Cache<S> {
     /// What is counted for states that prewarms want, by state.
     expectations: BTreeMap<SegmentKey, Expectation>,
     duplicates_seen: u64,
+    /// The limits of tenants that the core was told of.
+    limits: Arc<Limits>,
     /// The next deadline for which a tick is under way.
     alarm: Option<Instant>,
 }
@@ -134,9 +138,11 @@ impl<S: Segment> Actor for CacheActor<S> {
         drop(myself.send_interval(shared.config.scheduler.tick, || CacheMessage::Tick));
         shared.clear_resident();
         let (prewarms, expectations) = (BTreeMap::new(), BTreeMap::new());
+        let (limits, duplicates_seen, alarm) = (Arc::default(), 0, None);
         let mut cache =
-            Cache { shared, core, prewarms, expectations, duplicates_seen: 0, alarm: None };
+            Cache { shared, core, prewarms, expectations, duplicates_seen, limits, alarm };
         cache.publish();
+        cache.publish_top();
         Ok(cache)
     }
 
@@ -165,10 +171,12 @@ impl<S: Segment> Actor for CacheActor<S> {
 impl<S: Segment> Cache<S> {
     fn take(&mut self, message: CacheMessage<S>, now: Instant) -> Vec<CacheEffect> {
         self.core.residency.set_now(now);
+        self.take_limits();
         match message {
             CacheMessage::Ask(ask) => return self.take_ask(ask, now),
-            CacheMessage::Lease { key, path, may_overflow, from } => {
-                let reply = self.core.residency.lease(&path, may_overflow, now);
+            CacheMessage::Lease { key, path, owner, may_overflow, from } => {
+                let residency = &mut self.core.residency;
+                let reply = residency.lease((&path, owner.as_ref()), may_overflow, now);
                 // A scheduler that is gone takes this actor along.
                 let _ = from.cast(SchedulerMessage::Leased { key, reply });
             }
@@ -182,9 +190,22 @@ impl<S: Segment> Cache<S> {
                 self.expectations.remove(&key);
                 return self.core.want_ended(key, &result, now);
             }
-            CacheMessage::Tick => return self.core.tick(now),
+            CacheMessage::Tick => {
+                let effects = self.core.tick(now);
+                self.publish_top();
+                return effects;
+            }
         }
         Vec::new()
+    }
+
+    /// Tells the core of new limits of tenants, if there are any.
+    fn take_limits(&mut self) {
+        let limits = self.shared.tenants.limits();
+        if !Arc::ptr_eq(&limits, &self.limits) {
+            self.limits = Arc::clone(&limits);
+            self.core.limit(limits);
+        }
     }
 
     fn take_ask(&mut self, ask: CacheAsk, now: Instant) -> Vec<CacheEffect> {
@@ -283,5 +304,9 @@ impl<S: Segment> Cache<S> {
         meters.duplicate_tokens(view.duplicate_tokens - self.duplicates_seen);
         self.duplicates_seen = view.duplicate_tokens;
         self.shared.residency.store(Arc::new(view));
+    }
+    /// Looks at all tenants that have something, and so is for ticks only.
+    fn publish_top(&self) {
+        self.shared.top_bytes.store(Arc::new(self.core.residency.most_bytes()));
     }
 }

@@ -2,13 +2,13 @@
 
 mod cache;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use crate::engine::{Caps, PAGE_TOKENS};
-use crate::read::{Lane, TenantId};
+use crate::read::Lane;
 
+pub(crate) use cache::share;
 pub use cache::{CacheConfig, OVERFLOW_STATES};
 
 /// All settings of the actors; immutable after [`start`](crate::start).
@@ -38,7 +38,8 @@ pub struct SchedulerConfig {
     /// once, zero if resident). Default 262,144. With nothing ahead nothing is refused for it.
     pub tokens_max: u64,
     /// Most reads of one tenant that may wait or run. Default 768: a quarter of the queue is left to
-    /// others. A tenant of whom nothing waits is never refused for it.
+    /// others. A tenant of whom nothing waits is never refused for it. A tenant may have limits of its
+    /// own, here and below ([`TenantLimits`](crate::TenantLimits)).
     pub tenant_reads_max: usize,
     /// Tokens a second that a tenant may ask for on average, counted as they would be computed when it
     /// is let in. 0, the default, is no limit.
@@ -101,16 +102,9 @@ pub struct OrderConfig {
     pub quantum_tokens: u64,
     /// By what the states of a tenant are ordered. Default `Work`.
     pub ranking: Ranking,
-    /// Shares of tenants that are not 1: a tenant of weight 2 gets twice the tokens while all wait.
-    pub weights: BTreeMap<TenantId, u32>,
 }
 
 impl OrderConfig {
-    /// The weight of a tenant.
-    pub(crate) fn weight(&self, tenant: &TenantId) -> u32 {
-        self.weights.get(tenant).copied().unwrap_or(1)
-    }
-
     fn check(&self, faults: &mut Faults) {
         faults.positive(self.step_target, "scheduler.order.step_target");
         faults.positive(self.age_max, "scheduler.order.age_max");
@@ -118,10 +112,6 @@ impl OrderConfig {
             format!("{} is given, at least 2 is needed", self.oldest_every)
         });
         faults.at_least_one(usize::from(self.quantum_tokens > 0), "scheduler.order.quantum_tokens");
-        let is_weighed = self.weights.values().all(|weight| *weight > 0);
-        faults.require(is_weighed, "scheduler.order.weights", || {
-            "a weight of 0 is given, at least 1 is needed".to_owned()
-        });
     }
 }
 
@@ -134,7 +124,6 @@ impl Default for OrderConfig {
             oldest_every: 8,
             quantum_tokens: 1_000,
             ranking: Ranking::Work,
-            weights: BTreeMap::new(),
         }
     }
 }

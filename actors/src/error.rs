@@ -134,13 +134,13 @@ pub enum RejectReason {
     },
     /// Its tenant has asked for more tokens than it may on average.
     #[error(
-        "{tokens} tokens are asked for, {rate} a second are allowed to this key on average and \
+        "{tokens} tokens are asked for, {rate} a minute are allowed to this key on average and \
          {burst} at once after a pause"
     )]
     TenantRate {
         /// What it would compute.
         tokens: u64,
-        /// Tokens a second.
+        /// Tokens a minute.
         rate: u64,
         /// Tokens at once after a pause.
         burst: u64,

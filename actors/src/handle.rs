@@ -1,5 +1,6 @@
 //! The crate's public face: open a decision, prewarm a state, look, drain.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,6 +14,7 @@ use crate::config::{Config, Register};
 use crate::engine::Caps;
 use crate::error::ReadError;
 use crate::forecast::Forecast;
+use crate::limits::{Limits, TenantLimits};
 use crate::links::Shared;
 use crate::observe;
 use crate::plan::DecisionId;
@@ -74,8 +76,9 @@ impl Handle {
         let arguments = RequestArguments { shared: Arc::clone(&self.shared), prefix, entry };
         let (request, _) = ActorRuntime::spawn_instant(None, RequestActor, arguments)
             .map_err(|_| ReadError::Unavailable)?;
-        let prefix = meta.prefix;
-        Ok(DecisionHandle { decision, prefix, request, shared: Arc::clone(&self.shared) })
+        let DecisionMeta { prefix, tenant, .. } = meta;
+        let shared = Arc::clone(&self.shared);
+        Ok(DecisionHandle { decision, tenant, prefix, request, shared })
     }
 
     /// Makes a state resident and pins it for its time to live.
@@ -110,6 +113,16 @@ impl Handle {
             self.shared.tenants.refund(&tenant, tokens);
         }
         outcome
+    }
+
+    /// Replaces the limits of single tenants, all at once: a tenant that is not in `limits` has none of
+    /// its own. Names are those of tenants, not of sub-tenants, which have their parent's.
+    ///
+    /// What was let in stays in. Newcomers are measured by the new limits at once, order and residency
+    /// from their next event on, a tick ([`SchedulerConfig::tick`](crate::SchedulerConfig::tick)) later
+    /// at most. Pins that are there keep their time.
+    pub fn limit(&self, limits: BTreeMap<TenantId, TenantLimits>) {
+        self.shared.tenants.limit(Limits::new(limits), Instant::now());
     }
 
     /// What would become of a decision now; nothing is queued or counted, and a moment later it may be
@@ -231,6 +244,7 @@ impl Drop for PrewarmGuard<'_> {
 /// away: its waiting reads are cancelled and nothing is registered.
 pub struct DecisionHandle {
     decision: DecisionId,
+    tenant: TenantId,
     prefix: Prefix,
     request: ActorRef<RequestMessage>,
     shared: Arc<Shared>,
@@ -243,15 +257,19 @@ impl DecisionHandle {
     }
 
     /// How its state is kept once it has been read, as long as no room is needed for others;
-    /// [`Tier::Off`] also where states do not outlive the decisions on them.
+    /// [`Tier::Off`] also where states do not outlive the decisions on them, or where this one is larger
+    /// than what its tenant may keep.
     pub fn tier(&self) -> Tier {
         let (caps, config) = (&self.shared.caps, &self.shared.config);
         let head = u32::try_from(self.prefix.head.tokens.len()).unwrap_or(u32::MAX);
         let state = self.prefix.tokens().saturating_sub(head);
-        let bytes = caps.segment_bytes(0, head).saturating_add(caps.segment_bytes(head, state));
+        let own = caps.segment_bytes(head, state);
+        let bytes = caps.segment_bytes(0, head).saturating_add(own);
+        let own_max = self.shared.tenants.limits().kv_bytes_max(&self.tenant).unwrap_or(u64::MAX);
+        let fits = bytes <= config.cache.kv_bytes && own <= own_max;
         match config.registration.when {
             _ if !caps.keeps_segments => Tier::Unsupported,
-            Register::After if bytes <= config.cache.kv_bytes => Tier::Exact,
+            Register::After if fits => Tier::Exact,
             Register::After | Register::Off => Tier::Off,
         }
     }

@@ -18,6 +18,7 @@ pub mod error;
 mod expected;
 mod forecast;
 mod handle;
+mod limits;
 mod links;
 mod log;
 pub mod observe;
@@ -44,6 +45,7 @@ pub use engine::{
 pub use error::{ReadError, RejectReason, Spent};
 pub use forecast::Forecast;
 pub use handle::{DecisionHandle, DecisionMeta, Handle};
+pub use limits::TenantLimits;
 pub use plan::{DecisionId, ReadId};
 pub use prefix::{Prefix, SegmentSpec};
 pub use prewarm::{PinHandle, PrewarmOutcome, PrewarmSpec, Tier};
@@ -51,6 +53,6 @@ pub use read::{Lane, ReadOutcome, ReadSpec, ReadTiming, SegmentKey, TENANT_BUCKE
 pub use restarts::{ActorKind, Restarts};
 pub use snapshot::{
     ChunkLogEntry, DrainReport, EngineState, LoadView, RegistrationCounters, ResidencyView,
-    Snapshot, StateCounts, StepFailure, StepKind, StepLogEntry, Then, Totals,
+    Snapshot, StateCounts, StepFailure, StepKind, StepLogEntry, TOP_TENANTS, Then, Totals,
 };
 pub use supervise::{StartError, start};

@@ -32,7 +32,7 @@ use crate::registration::RegistrationMessage;
 use crate::restarts::{ActorKind, RestartCounts};
 use crate::scheduler::SchedulerAsk;
 use crate::snapshot::{LoadView, RegistrationCounters, ResidencyView, Snapshot, StepLogEntry};
-use crate::tenants::{Found, TenantUse, Tenants};
+use crate::tenants::{Arrival, Found, TenantUse, Tenants};
 
 /// Steps that the step log remembers.
 pub(crate) const STEP_LOG_MAX: usize = 256;
@@ -54,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) caps: Caps,
     pub(crate) load: ArcSwap<LoadView>,
     pub(crate) residency: ArcSwap<ResidencyView>,
+    /// The tenants whose states have most bytes; written by the cache actor.
+    pub(crate) top_bytes: ArcSwap<Vec<(TenantId, u64)>>,
     pub(crate) registration: ArcSwap<RegistrationCounters>,
     pub(crate) draining: AtomicBool,
     pub(crate) meters: Meters,
@@ -84,6 +86,7 @@ impl Shared {
             caps,
             load: ArcSwap::from_pointee(idle),
             residency: ArcSwap::default(),
+            top_bytes: ArcSwap::default(),
             registration: ArcSwap::default(),
             draining: AtomicBool::new(false),
             meters: Meters::new(),
@@ -162,7 +165,7 @@ impl Shared {
     fn enter(
         self: &Arc<Self>,
         newcomer: Newcomer,
-        of_tenant: Found,
+        (arrival, tenant): (Arrival, Found),
     ) -> Result<(Permit, Admitted), RejectReason> {
         let lane = newcomer.lane as usize;
         let mut entering = self.entering();
@@ -171,20 +174,19 @@ impl Shared {
             self.entering_reads[lane].fetch_add(newcomer.reads, Ordering::SeqCst);
         entering.tokens[lane] =
             self.entering_tokens[lane].fetch_add(newcomer.tokens, Ordering::SeqCst);
-        let permit = Permit { shared: Arc::clone(self), newcomer };
-        let backlog = self.backlog(entering, of_tenant);
+        let permit = Permit { shared: Arc::clone(self), newcomer, _arrival: arrival };
+        let backlog = self.backlog(entering, tenant);
         let admitted = admit(backlog, newcomer, &self.config.scheduler)?;
         Ok((permit, admitted))
     }
 
     /// What a newcomer of a tenant finds ahead of it, what is `entering` included.
-    pub(crate) fn backlog(&self, entering: Backlog, of_tenant: Found) -> Backlog {
+    pub(crate) fn backlog(&self, entering: Backlog, tenant: Found) -> Backlog {
         let backlog = self.load.load().backlog(Instant::now());
         Backlog {
             reads: std::array::from_fn(|lane| backlog.reads[lane] + entering.reads[lane]),
             tokens: std::array::from_fn(|lane| backlog.tokens[lane] + entering.tokens[lane]),
-            tenant_reads: of_tenant.reads,
-            bucket: of_tenant.bucket,
+            tenant,
             ..backlog
         }
     }
@@ -209,11 +211,11 @@ impl Shared {
         let tokens = meta.first_tokens.saturating_add(prefix_tokens);
         let reads = meta.first_reads.max(1);
         let now = Instant::now();
-        let (use_of_tenant, of_tenant) =
+        let (use_of_tenant, arrival, found) =
             self.tenants.enter(meta.tenant.clone(), (reads, tokens), now);
         let time_left = time_left(meta.deadline, meta.deadline_is_asked);
         let newcomer = Newcomer { lane: meta.lane, reads, tokens, time_left };
-        let (permit, admitted) = match self.enter(newcomer, of_tenant) {
+        let (permit, admitted) = match self.enter(newcomer, (arrival, found)) {
             Ok(entered) => entered,
             Err(reason) => {
                 use_of_tenant.give_back();
@@ -236,10 +238,10 @@ impl Shared {
         let (expectation, tokens) = self.expect(&spec.prefix);
         let time_left = time_left(spec.deadline, spec.deadline_is_asked);
         let newcomer = Newcomer { lane: spec.lane, reads: 1, tokens, time_left };
-        let (use_of_tenant, of_tenant) =
+        let (use_of_tenant, arrival, found) =
             self.tenants.enter(spec.tenant.clone(), (1, tokens), Instant::now());
         // What makes room for a prewarm is nothing that was asked.
-        let refused = match self.enter(newcomer, of_tenant) {
+        let refused = match self.enter(newcomer, (arrival, found)) {
             Ok((permit, Admitted::AsIs)) => return Ok((permit, expectation)),
             Ok((_, Admitted::Displacing)) => self.queue_full(),
             Err(reason) => reason,
@@ -330,6 +332,7 @@ pub(crate) struct Entry {
 pub(crate) struct Permit {
     shared: Arc<Shared>,
     newcomer: Newcomer,
+    _arrival: Arrival,
 }
 
 impl Drop for Permit {

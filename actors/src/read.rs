@@ -1,5 +1,6 @@
 //! What a caller asks for: decisions, the reads they consist of, and the prefixes they stand on.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -65,6 +66,9 @@ impl FromStr for Lane {
 }
 
 /// Whom fairness and isolation are counted for; comes from the API key only (ARCHITECTURE D12).
+///
+/// `PARENT/SUB` names a sub-tenant: a tenant of its own for isolation and fairness, whose limits are
+/// those of its parent, counted for the parent with all its subs together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TenantId(pub Arc<str>);
 
@@ -72,12 +76,33 @@ pub struct TenantId(pub Arc<str>);
 pub const TENANT_BUCKETS: usize = 16;
 
 impl TenantId {
+    /// Whose sub-tenant it is, if it is one.
+    pub fn parent(&self) -> Option<&str> {
+        self.0.split_once('/').map(|(parent, _)| parent)
+    }
+
+    /// In whose limits it is counted: its parent's, or its own.
+    pub fn payer(&self) -> &str {
+        self.parent().unwrap_or(&self.0)
+    }
+
+    /// The same as a tenant.
+    pub(crate) fn to_payer(&self) -> Self {
+        self.parent().map_or_else(|| self.clone(), |parent| Self(parent.into()))
+    }
+
     /// The tenant's bucket, 0 to 15: FNV-1a of its name, the same in every process.
     pub fn bucket(&self) -> usize {
         let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
         let hash = self.0.bytes().fold(0x811c_9dc5, step);
         // The low bits of this hash depend on all bytes; folding the high ones in evens them out.
         (hash ^ hash >> 16) as usize % TENANT_BUCKETS
+    }
+}
+
+impl Borrow<str> for TenantId {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 
@@ -170,6 +195,14 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    #[test]
+    fn a_sub_tenant_is_counted_for_its_parent() {
+        let names = ["acme", "acme/a", "acme/a/b"].map(|name| TenantId(name.into()));
+        assert_eq!(names.each_ref().map(TenantId::payer), ["acme"; 3]);
+        assert_eq!(names.each_ref().map(TenantId::parent), [None, Some("acme"), Some("acme")]);
+        assert!(names.iter().all(|name| name.to_payer() == names[0]));
+    }
 
     #[test]
     fn tenants_fall_into_all_buckets_alike() {

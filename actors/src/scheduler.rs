@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use crate::cache::CacheMessage;
 use crate::engine::{Completion, Engine, EngineError, Epoch, Step, StepOutcome};
 use crate::handle::DecisionMeta;
+use crate::limits::Limits;
 use crate::links::{Permit, Shared};
 use crate::log;
 use crate::plan::residency::LeaseReply;
@@ -114,6 +115,8 @@ pub(crate) struct Scheduler<E: Engine> {
     engine: Arc<E>,
     cache: ActorRef<CacheMessage<E::Segment>>,
     core: SchedulerCore<E::Segment>,
+    /// The limits of tenants that the core was told of.
+    limits: Arc<Limits>,
     /// Where outcomes go; one stage of a decision at a time.
     ports: BTreeMap<DecisionId, ReadPort>,
     drains: Vec<oneshot::Sender<DrainReport>>,
@@ -147,8 +150,12 @@ impl<E: Engine> Actor for SchedulerActor<E> {
         let (ports, drains) = (BTreeMap::new(), Vec::new());
         // The timer ends with the actor.
         drop(myself.send_interval(config.tick, || SchedulerMessage::Tick));
+        // What waited with the scheduler before this one is gone.
+        shared.tenants.queue_lost();
+        let limits = Arc::default();
+        let (drained, alarm) = (None, None);
         let scheduler =
-            Scheduler { shared, engine, cache, core, ports, drains, drained: None, alarm: None };
+            Scheduler { shared, engine, cache, core, limits, ports, drains, drained, alarm };
         scheduler.publish();
         Ok(scheduler)
     }
@@ -169,7 +176,8 @@ impl<E: Engine> Actor for SchedulerActor<E> {
             }
             SchedulerMessage::Tick => (SchedulerEvent::Tick, None),
         };
-        let effects = scheduler.decide(event);
+        let mut effects = scheduler.take_limits();
+        effects.extend(scheduler.decide(event));
         // Published before replies go out, so that who has an outcome sees its consequences.
         scheduler.publish();
         drop(permit);
@@ -204,6 +212,16 @@ impl<E: Engine> Scheduler<E> {
         (event, None)
     }
 
+    /// Tells the core of new limits of tenants, if there are any.
+    fn take_limits(&mut self) -> Vec<SchedulerEffect<E::Segment>> {
+        let limits = self.shared.tenants.limits();
+        if Arc::ptr_eq(&limits, &self.limits) {
+            return Vec::new();
+        }
+        self.limits = Arc::clone(&limits);
+        self.decide(SchedulerEvent::Limit(limits))
+    }
+
     /// What follows from an event; if a step does, the real time that took is noted.
     #[expect(
         clippy::disallowed_methods,
@@ -213,6 +231,7 @@ impl<E: Engine> Scheduler<E> {
         let began = Instant::now();
         let effects = self.core.on(event, now());
         self.shared.meters.count(&self.core.take_counts());
+        self.shared.tenants.queued(self.core.take_queue_changes());
         if effects.iter().any(|effect| matches!(effect, SchedulerEffect::Run(_))) {
             self.shared.meters.steps.planned(began.elapsed());
         }
@@ -225,9 +244,9 @@ impl<E: Engine> Scheduler<E> {
         effect: SchedulerEffect<E::Segment>,
     ) {
         match effect {
-            SchedulerEffect::Lease { key, path, may_overflow } => {
+            SchedulerEffect::Lease { key, path, owner, may_overflow } => {
                 let from = myself.clone();
-                self.tell_cache(CacheMessage::Lease { key, path, may_overflow, from });
+                self.tell_cache(CacheMessage::Lease { key, path, owner, may_overflow, from });
             }
             SchedulerEffect::Release { path, served } => {
                 self.tell_cache(CacheMessage::Release { path, served });

@@ -2,6 +2,7 @@
 //! sending a message.
 
 mod steps;
+mod top;
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,9 +12,12 @@ use tokio::time::Instant;
 use crate::engine::Epoch;
 use crate::links::Shared;
 use crate::plan::admit::{Backlog, wait};
-use crate::read::Lane;
+use crate::read::{Lane, TenantId};
 use crate::restarts::Restarts;
+use crate::tenants::Found;
 pub use steps::{ChunkLogEntry, StepFailure, StepKind, StepLogEntry, Then};
+pub use top::TOP_TENANTS;
+pub(crate) use top::Top;
 
 /// Everything the actors publish, at one moment.
 #[derive(Debug, Clone)]
@@ -37,6 +41,11 @@ pub struct Snapshot {
     pub tenant_reads: usize,
     /// Tenants with something open, or with a bucket that is not full again.
     pub tenants: usize,
+    /// The tenants of whom most reads wait or run, at most [`TOP_TENANTS`], the most first; sub-tenants
+    /// are counted for their parent, here and below.
+    pub top_reads: Vec<(TenantId, usize)>,
+    /// Likewise those whose states have most bytes of keys and values; at most a few ticks old.
+    pub top_bytes: Vec<(TenantId, u64)>,
     /// Actors that were lost and started again.
     pub restarts: Restarts,
     /// Decisions and prewarms that were refused since the process started, by reason.
@@ -54,12 +63,15 @@ impl Snapshot {
         let waited = |since: Option<Instant>| {
             since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
         };
+        let top_reads = shared.tenants.most_reads();
         Self {
             oldest_wait: load.oldest.map(waited),
             predicted_wait: Lane::ALL.map(|lane| wait(ahead, lane)),
             entering_reads: entering.reads,
-            tenant_reads: shared.tenants.most_reads(),
+            tenant_reads: top_reads.first().map_or(0, |(_, reads)| *reads),
             tenants: shared.tenants.count(now),
+            top_reads,
+            top_bytes: shared.top_bytes.load().to_vec(),
             restarts: shared.restarts.read(),
             refusals: shared.meters.refusals.by_reason(),
             residency: **shared.residency.load(),
@@ -226,8 +238,7 @@ impl LoadView {
             step_lanes: self.step_lanes.map(|tokens| step_tokens * tokens / whole),
             shares: self.shares,
             tokens_per_second: self.tokens_per_second,
-            tenant_reads: 0,
-            bucket: None,
+            tenant: Found::default(),
         }
     }
 

@@ -1,44 +1,69 @@
 //! What each tenant has open, and what it may still ask for: read at admission, without a message.
 //!
-//! A tenant is here while something of it is open or its bucket is not full again; full buckets of
-//! tenants that are away are forgotten, so that the map is never larger than what is in use.
+//! Sub-tenants are counted for their parent. A tenant is here while something of it is open or waits,
+//! or its bucket is not full again; full buckets of tenants that are away are forgotten, so that the
+//! map is never much larger than what is in use.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use tokio::time::Instant;
 
 use crate::config::SchedulerConfig;
+use crate::limits::Limits;
 use crate::read::TenantId;
+use crate::snapshot::Top;
 
-/// Entries from which those with nothing open and a full bucket are looked for at each new one.
+/// Entries from which those with nothing open and a full bucket are looked for at a new one.
 const SWEEP_FROM: usize = 1_024;
 
 /// All tenants that are known now; point look-ups, never held across an await.
 #[derive(Debug)]
 pub(crate) struct Tenants {
     known: DashMap<TenantId, Tenant>,
-    /// Tokens a second that flow into each bucket; 0 where there are none.
-    rate: u64,
-    /// Tokens that a bucket holds.
-    burst: u64,
+    limits: ArcSwap<Limits>,
+    /// What flows into the bucket of a tenant that has no limit of its own.
+    flow: Option<Flow>,
+    /// Entries from which idle ones are looked for next.
+    sweep_at: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
 struct Tenant {
     /// Reads that wait or run.
     reads: usize,
+    /// Reads that were let in and that the queue has not seen yet.
+    entering: usize,
+    /// Reads in the queue.
+    queued: usize,
     /// Tokens taken out of its bucket and not flowed back by `at`.
     owed: f64,
     at: Option<Instant>,
 }
 
+/// What flows into a bucket.
+#[derive(Debug, Clone, Copy)]
+struct Flow {
+    per_minute: u64,
+    /// What it holds when full.
+    burst: u64,
+}
+
 /// What a newcomer finds of its tenant.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Found {
     /// Reads that wait or run.
     pub(crate) reads: usize,
-    /// Its bucket, where tenants have one.
+    /// Its own limit of these, if it has one.
+    pub(crate) reads_max: Option<usize>,
+    /// Reads that wait.
+    pub(crate) waiting: usize,
+    /// Which part of the queue these may be, if not all.
+    pub(crate) queue_share: Option<f64>,
+    /// Its bucket, where it has one.
     pub(crate) bucket: Option<Bucket>,
 }
 
@@ -49,79 +74,166 @@ pub(crate) struct Bucket {
     pub(crate) held: f64,
     /// Tokens that it holds when full.
     pub(crate) burst: u64,
-    /// Tokens a second.
-    pub(crate) rate: u64,
+    /// Tokens a minute.
+    pub(crate) per_minute: u64,
+}
+
+impl Flow {
+    /// What is still owed of so much since then.
+    fn owed(self, tenant: &Tenant, now: Instant) -> f64 {
+        let since = tenant.at.map_or(0.0, |at| now.saturating_duration_since(at).as_secs_f64());
+        (tenant.owed - self.per_minute as f64 / 60.0 * since).max(0.0)
+    }
 }
 
 impl Tenants {
     pub(crate) fn new(config: &SchedulerConfig) -> Self {
         let (rate, burst) = (config.tenant_rate, config.tenant_burst);
-        Self { known: DashMap::new(), rate, burst }
+        let per_minute = rate.saturating_mul(60);
+        Self {
+            known: DashMap::new(),
+            limits: ArcSwap::default(),
+            flow: (rate > 0).then_some(Flow { per_minute, burst }),
+            sweep_at: AtomicUsize::new(SWEEP_FROM),
+        }
+    }
+
+    /// The limits of single tenants as they are now.
+    pub(crate) fn limits(&self) -> Arc<Limits> {
+        self.limits.load_full()
+    }
+
+    /// Replaces them. What was let in stays in; what is owed to a bucket is owed on, but for what a
+    /// smaller one does not hold.
+    pub(crate) fn limit(&self, limits: Limits, now: Instant) {
+        let (before, limits) = (self.limits.load_full(), Arc::new(limits));
+        self.limits.store(Arc::clone(&limits));
+        for mut known in self.known.iter_mut() {
+            let owed = self.flow(&before, known.key()).map_or(0.0, |flow| flow.owed(&known, now));
+            let burst = self.flow(&limits, known.key()).map_or(0, |flow| flow.burst);
+            known.owed = owed.min(burst as f64);
+            known.at = Some(now);
+        }
     }
 
     /// Counts `reads` of a tenant, and takes `tokens` out of its bucket, until the use is dropped or
-    /// given back.
+    /// given back; as waiting the reads count until their arrival is dropped.
     pub(crate) fn enter(
         self: &Arc<Self>,
         tenant: TenantId,
         (reads, tokens): (usize, u64),
         now: Instant,
-    ) -> (TenantUse, Found) {
-        if self.known.len() >= SWEEP_FROM {
-            self.known.retain(|_, tenant| !self.is_idle(tenant, now));
+    ) -> (TenantUse, Arrival, Found) {
+        let limits = self.limits.load();
+        if self.known.len() >= self.sweep_at.load(Ordering::Relaxed) {
+            let left = self.count(now);
+            self.sweep_at.store(SWEEP_FROM.max(2 * left), Ordering::Relaxed);
         }
-        let mut known = self.known.entry(tenant.clone()).or_default();
-        let found = Found { reads: known.reads, bucket: self.bucket(&known, now) };
+        let payer = tenant.to_payer();
+        let flow = self.flow(&limits, &payer);
+        let mut known = self.known.entry(payer.clone()).or_default();
+        let found = Found::of(&known, flow, now).within(&limits, &payer);
         known.reads += reads;
+        known.entering += reads;
         if let Some(bucket) = found.bucket {
-            known.owed = self.burst as f64 - bucket.held + tokens as f64;
+            known.owed = bucket.burst as f64 - bucket.held + tokens as f64;
             known.at = Some(now);
         }
         drop(known);
-        (TenantUse { tenants: Arc::clone(self), tenant, reads, tokens }, found)
+        let arrival = Arrival { tenants: Arc::clone(self), payer: payer.clone(), reads };
+        let tenants = Arc::clone(self);
+        (TenantUse { tenants, tenant, payer, reads, tokens }, arrival, found)
     }
 
     /// A tenant as a newcomer would find it now.
     pub(crate) fn found(&self, tenant: &TenantId, now: Instant) -> Found {
-        let known = self.known.get(tenant);
-        let bucket = |known: &Tenant| self.bucket(known, now);
-        match known {
-            Some(known) => Found { reads: known.reads, bucket: bucket(&known) },
-            None => Found { reads: 0, bucket: bucket(&Tenant::default()) },
-        }
+        let limits = self.limits.load();
+        let flow = self.flow(&limits, tenant);
+        let found = match self.known.get(tenant.payer()) {
+            Some(known) => Found::of(&known, flow, now),
+            None => Found::of(&Tenant::default(), flow, now),
+        };
+        found.within(&limits, tenant)
     }
 
     /// Puts tokens back into a tenant's bucket.
     pub(crate) fn refund(&self, tenant: &TenantId, tokens: u64) {
-        if let Some(mut known) = self.known.get_mut(tenant) {
-            known.owed -= if self.rate > 0 { tokens as f64 } else { 0.0 };
+        let has_bucket = self.flow(&self.limits.load(), tenant).is_some();
+        if let (true, Some(mut known)) = (has_bucket, self.known.get_mut(tenant.payer())) {
+            known.owed -= tokens as f64;
         }
     }
 
-    /// Reads of the tenant that has the most.
-    pub(crate) fn most_reads(&self) -> usize {
-        self.known.iter().map(|tenant| tenant.reads).max().unwrap_or(0)
+    /// Counts reads that came into the queue, or left it, by tenant.
+    pub(crate) fn queued(&self, changes: BTreeMap<TenantId, isize>) {
+        for (tenant, change) in changes {
+            let payer = tenant.to_payer();
+            let mut known = self.known.entry(payer.clone()).or_default();
+            known.queued = known.queued.saturating_add_signed(change);
+            let may_go = known.reads + known.entering + known.queued == 0;
+            drop(known);
+            if may_go {
+                self.forget(&payer);
+            }
+        }
+    }
+
+    /// The queue is lost with all that waited in it.
+    pub(crate) fn queue_lost(&self) {
+        for mut known in self.known.iter_mut() {
+            known.queued = 0;
+        }
+    }
+
+    /// The tenants of whom most reads wait or run.
+    pub(crate) fn most_reads(&self) -> Vec<(TenantId, usize)> {
+        let mut top = Top::new();
+        for known in self.known.iter().filter(|known| known.reads > 0) {
+            top.offer(known.key(), known.reads);
+        }
+        top.into_vec()
     }
 
     /// How many tenants have something open or a bucket that is not full; the others are forgotten.
     pub(crate) fn count(&self, now: Instant) -> usize {
-        self.known.retain(|_, tenant| !self.is_idle(tenant, now));
+        let limits = self.limits.load();
+        self.known.retain(|payer, known| !known.is_idle(self.flow(&limits, payer), now));
         self.known.len()
     }
 
-    fn bucket(&self, tenant: &Tenant, now: Instant) -> Option<Bucket> {
-        let (rate, burst) = (self.rate, self.burst);
-        let held = burst as f64 - self.owed(tenant, now);
-        (rate > 0).then_some(Bucket { held, burst, rate })
+    /// Forgets a tenant of which nothing is open, if its bucket is full.
+    fn forget(&self, payer: &TenantId) {
+        let (limits, now) = (self.limits.load(), Instant::now());
+        self.known.remove_if(payer, |payer, known| known.is_idle(self.flow(&limits, payer), now));
     }
 
-    fn owed(&self, tenant: &Tenant, now: Instant) -> f64 {
-        let since = tenant.at.map_or(0.0, |at| now.saturating_duration_since(at).as_secs_f64());
-        (tenant.owed - self.rate as f64 * since).max(0.0)
+    /// What flows into a tenant's bucket, where it has one.
+    fn flow(&self, limits: &Limits, tenant: &TenantId) -> Option<Flow> {
+        let own = limits.tokens_per_minute(tenant);
+        own.map(|tokens| Flow { per_minute: tokens, burst: tokens }).or(self.flow)
+    }
+}
+
+impl Tenant {
+    fn is_idle(&self, flow: Option<Flow>, now: Instant) -> bool {
+        let is_full = flow.is_none_or(|flow| flow.owed(self, now) <= 0.0);
+        self.reads + self.entering + self.queued == 0 && is_full
+    }
+}
+
+impl Found {
+    fn of(tenant: &Tenant, flow: Option<Flow>, now: Instant) -> Self {
+        let bucket = |flow: Flow| {
+            let Flow { per_minute, burst } = flow;
+            Bucket { held: burst as f64 - flow.owed(tenant, now), burst, per_minute }
+        };
+        let waiting = tenant.entering + tenant.queued;
+        Self { reads: tenant.reads, waiting, bucket: flow.map(bucket), ..Self::default() }
     }
 
-    fn is_idle(&self, tenant: &Tenant, now: Instant) -> bool {
-        tenant.reads == 0 && self.owed(tenant, now) <= 0.0
+    fn within(self, limits: &Limits, tenant: &TenantId) -> Self {
+        let reads_max = limits.of(tenant).and_then(|limits| limits.reads_max);
+        Self { reads_max, queue_share: limits.queue_share(tenant), ..self }
     }
 }
 
@@ -130,6 +242,7 @@ impl Tenants {
 pub(crate) struct TenantUse {
     tenants: Arc<Tenants>,
     tenant: TenantId,
+    payer: TenantId,
     reads: usize,
     tokens: u64,
 }
@@ -142,81 +255,35 @@ impl TenantUse {
 
     /// What was refused takes nothing out of the bucket.
     pub(crate) fn give_back(self) {
-        self.tenants.refund(&self.tenant, self.tokens);
+        self.tenants.refund(&self.payer, self.tokens);
     }
 }
 
 impl Drop for TenantUse {
     fn drop(&mut self) {
-        if let Some(mut known) = self.tenants.known.get_mut(&self.tenant) {
+        if let Some(mut known) = self.tenants.known.get_mut(&self.payer) {
             known.reads -= self.reads;
         }
-        let now = Instant::now();
-        self.tenants.known.remove_if(&self.tenant, |_, known| self.tenants.is_idle(known, now));
+        self.tenants.forget(&self.payer);
+    }
+}
+
+/// Counts a decision's first reads among those of its tenant that wait, until the queue does.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    tenants: Arc<Tenants>,
+    payer: TenantId,
+    reads: usize,
+}
+
+impl Drop for Arrival {
+    fn drop(&mut self) {
+        if let Some(mut known) = self.tenants.known.get_mut(&self.payer) {
+            known.entering -= self.reads;
+        }
+        self.tenants.forget(&self.payer);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    fn tenants(rate: u64, burst: u64) -> Arc<Tenants> {
-        let config = SchedulerConfig {
-            tenant_rate: rate,
-            tenant_burst: burst,
-            ..SchedulerConfig::default()
-        };
-        Arc::new(Tenants::new(&config))
-    }
-
-    fn enter(tenants: &Arc<Tenants>, name: &str, tokens: u64, now: Instant) -> (TenantUse, Found) {
-        tenants.enter(TenantId(name.into()), (2, tokens), now)
-    }
-
-    fn holds(held: f64) -> Bucket {
-        Bucket { held, burst: 100, rate: 10 }
-    }
-
-    #[test]
-    fn a_bucket_is_emptied_by_what_is_let_in_and_filled_by_time() {
-        let (tenants, now) = (tenants(10, 100), Instant::now());
-        assert_eq!(enter(&tenants, "a", 70, now).1.bucket, Some(holds(100.0)));
-        assert_eq!(enter(&tenants, "b", 0, now).1.bucket, Some(holds(100.0)), "each has its own");
-        let refused = enter(&tenants, "a", 50, now + Duration::from_secs(2));
-        assert_eq!(refused.1.bucket, Some(holds(50.0)));
-        refused.0.give_back();
-        assert_eq!(
-            enter(&tenants, "a", 0, now + Duration::from_secs(4)).1.bucket,
-            Some(holds(70.0))
-        );
-        assert_eq!(
-            enter(&tenants, "a", 0, now + Duration::from_hours(1)).1.bucket,
-            Some(holds(100.0))
-        );
-    }
-
-    #[test]
-    fn reads_are_counted_while_they_are_open_and_the_tenant_is_then_forgotten() {
-        let (tenants, now) = (tenants(0, 100), Instant::now());
-        let first = enter(&tenants, "a", 70, now);
-        let second = enter(&tenants, "a", 70, now);
-        assert_eq!((first.1.reads, second.1.reads, tenants.count(now)), (0, 2, 1));
-        assert_eq!(second.1.bucket, None, "no rate, no bucket");
-        drop((first, second));
-        assert_eq!(tenants.count(now), 0);
-    }
-
-    #[test]
-    fn tenants_that_are_away_with_a_full_bucket_are_forgotten() {
-        let (tenants, now) = (tenants(1, 100), Instant::now());
-        for number in 0..SWEEP_FROM {
-            drop(enter(&tenants, &number.to_string(), 50, now));
-        }
-        assert_eq!(tenants.count(now), SWEEP_FROM, "they owe something");
-        drop(enter(&tenants, "new", 50, now + Duration::from_mins(1)));
-        assert_eq!(tenants.known.len(), 1);
-        assert_eq!(tenants.count(now + Duration::from_mins(2)), 0);
-    }
-}
+mod tests;

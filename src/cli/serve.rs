@@ -1,5 +1,6 @@
 //! `docket serve`: its flags, and the configuration they mean.
 
+mod http;
 mod images;
 mod letters;
 
@@ -10,16 +11,15 @@ use clap::Args;
 
 use super::listed::Listed;
 use super::switch::switch;
-use crate::config::keys::ApiKey;
 use crate::config::profiles;
 use crate::config::quantity::{parse_bytes, parse_duration};
 use crate::config::{
     BoundaryRegistration, Config, ContextLimit, DeviceChoice, DialectChoice, EngineKind,
     FakeFaults, Faults, KvBytes, LayoutChoice, PrecisionChoice, Readout, SamplesDefault,
 };
-use crate::dialect::problem::FullStatus;
 use crate::models::ModelRef;
 use crate::models::catalogue::DEFAULT_MODEL;
+use http::HttpArgs;
 use images::ImagesArgs;
 use letters::LettersArgs;
 
@@ -65,45 +65,6 @@ pub struct ServeArgs {
 
     #[command(flatten)]
     scheduler: SchedulerArgs,
-}
-
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = "The wire")]
-struct HttpArgs {
-    /// Host name or address to listen on [default: 127.0.0.1]
-    #[arg(long, env = "DOCKET_HOST")]
-    host: Option<String>,
-
-    /// Port to listen on; 0 takes a free one [default: 8000]
-    #[arg(long, env = "DOCKET_PORT")]
-    port: Option<u16>,
-
-    /// A key that is let in, of tenant `default` or of the one named; repeatable. The environment
-    /// variable is split at commas: a key with a comma goes by the flag. A key that ends in `=` is
-    /// written `default=KEY` [default: everybody]
-    #[arg(long, env = "DOCKET_API_KEY", value_name = "[TENANT=]KEY", hide_env_values = true)]
-    api_key: Vec<Listed>,
-
-    /// Most bytes of a request's body, after decompression [default: 32MiB]
-    #[arg(long, env = "DOCKET_BODY_LIMIT", value_name = "SIZE", value_parser = parse_bytes)]
-    body_limit: Option<u64>,
-
-    /// Most open connections [default: 1024]
-    #[arg(long, env = "DOCKET_CONNECTIONS_MAX", value_name = "COUNT")]
-    connections_max: Option<u32>,
-
-    /// Longest time to finish admitted work after a signal to stop [default: 30s]
-    #[arg(long, env = "DOCKET_DRAIN_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
-    drain_timeout: Option<Duration>,
-
-    /// Status of what is refused because too much waits: 429, or 503 for clients and proxies that
-    /// expect that [default: 429]
-    #[arg(long, env = "DOCKET_QUEUE_FULL_STATUS", value_name = "429|503")]
-    queue_full_status: Option<FullStatus>,
-
-    /// After what time without the end of a step, while reads wait, /health says not ready [default: 60s]
-    #[arg(long, env = "DOCKET_STALL_AFTER", value_name = "TIME", value_parser = parse_duration)]
-    stall_after: Option<Duration>,
 }
 
 #[derive(Debug, Default, Args)]
@@ -297,25 +258,6 @@ impl ServeArgs {
             faults.add("--model", error.to_string());
             ModelRef::Path(PathBuf::from(named.unwrap_or(DEFAULT_MODEL)))
         })
-    }
-}
-
-impl HttpArgs {
-    fn fill(self, config: &mut Config, faults: &mut Faults) {
-        let http = &mut config.http;
-        set(&mut http.host, self.host);
-        set(&mut http.port, self.port);
-        set(&mut http.body_limit_bytes, self.body_limit);
-        set(&mut http.connections_max, self.connections_max);
-        set(&mut http.drain_timeout, self.drain_timeout);
-        set(&mut http.queue_full_status, self.queue_full_status);
-        set(&mut http.stall_after, self.stall_after);
-        for text in Listed::all(self.api_key) {
-            match ApiKey::parse(&text) {
-                Ok(key) => http.api_keys.push(key),
-                Err(message) => faults.add("--api-key", message),
-            }
-        }
     }
 }
 

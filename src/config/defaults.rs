@@ -21,6 +21,8 @@ impl Default for HttpConfig {
             queue_full_status: FullStatus::TooManyRequests,
             stall_after: Duration::from_mins(1),
             api_keys: Vec::new(),
+            keys: None,
+            insecure_open: false,
         }
     }
 }

@@ -16,8 +16,15 @@ const SIZE_UNITS: [(&str, u64); 9] = [
 ];
 
 /// Suffixes of durations and their milliseconds; a bare number is in seconds.
-const DURATION_UNITS: [(&str, u64); 6] =
-    [("", 1_000), ("ms", 1), ("s", 1_000), ("min", 60_000), ("m", 60_000), ("h", 3_600_000)];
+const DURATION_UNITS: [(&str, u64); 7] = [
+    ("", 1_000),
+    ("ms", 1),
+    ("s", 1_000),
+    ("min", 60_000),
+    ("m", 60_000),
+    ("h", 3_600_000),
+    ("d", 86_400_000),
+];
 
 /// Understands a size in bytes: a whole number with an optional unit (`B`, `KiB`, `MiB`, `GiB`,
 /// `TiB`, `KB`, `MB`, `GB`, in any case).
@@ -29,7 +36,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("{text:?} is no size; write it as 0, 512MiB or 4GiB"))
 }
 
-/// Understands a duration: a whole number with an optional unit (`ms`, `s`, `m` or `min`, `h`);
+/// Understands a duration: a whole number with an optional unit (`ms`, `s`, `m` or `min`, `h`, `d`);
 /// without one it is in seconds.
 ///
 /// # Errors
@@ -106,6 +113,7 @@ mod tests {
         assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(parse_duration("2m"), parse_duration("2min"));
         assert_eq!(parse_duration("1h"), Ok(Duration::from_hours(1)));
+        assert_eq!(parse_duration("2d"), Ok(Duration::from_hours(48)));
         assert!(parse_duration("soon").unwrap_err().contains("soon"));
     }
 

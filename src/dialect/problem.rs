@@ -9,6 +9,7 @@ mod gmlx;
 mod images;
 mod openai;
 mod place;
+mod request;
 mod selfserve;
 mod vllm;
 
@@ -27,6 +28,7 @@ pub use full::FullStatus;
 pub(super) use gmlx::gmlx;
 pub use images::{ImageRefusal, ImageRefusalKind};
 pub(super) use openai::openai;
+pub use request::RequestFault;
 pub(super) use selfserve::selfserve;
 pub(super) use vllm::vllm;
 
@@ -65,136 +67,6 @@ impl Fault {
             Self::Decide(_) | Self::Request(_) | Self::Image(_) => false,
         }
     }
-}
-
-/// What is wrong with a request as HTTP.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum RequestFault {
-    /// No key, or none that is known.
-    #[error("a valid API key is required, as `Authorization: Bearer KEY` or `x-api-key: KEY`")]
-    Unauthorized,
-    /// No such route.
-    #[error("no route {path}")]
-    NotFound {
-        /// As sent, cut.
-        method: String,
-        /// As sent, cut.
-        path: String,
-    },
-    /// The caller has no prewarm of this name.
-    #[error("no prewarm {handle}")]
-    NoPrewarm {
-        /// As sent, cut.
-        handle: String,
-    },
-    /// The caller has no task of this name.
-    #[error("no task {id}")]
-    NoTask {
-        /// As sent, cut.
-        id: String,
-    },
-    /// The route is there, but not for this method.
-    #[error("{method} is not allowed on this route, see the Allow header")]
-    MethodNotAllowed {
-        /// As sent, cut.
-        method: String,
-    },
-    /// The path or header names a dialect that is not served.
-    #[error("unknown dialect {name}; available: systemone, decisio, self, vllm, gmlx, openai")]
-    UnknownDialect {
-        /// As sent, cut.
-        name: String,
-        /// Whether the path named it: then there is no such route.
-        in_path: bool,
-    },
-    /// A request header has a value that it cannot have.
-    #[error("header {name}: {message}")]
-    Header {
-        /// The header.
-        name: &'static str,
-        /// What it must be, and what it was.
-        message: String,
-    },
-    /// A header of the dialect has a value that it cannot have.
-    #[error("header {name}: {message}")]
-    DialectHeader {
-        /// The header.
-        name: &'static str,
-        /// What it must be, and what it was.
-        message: String,
-    },
-    /// The body is of another type.
-    #[error("content type {found} is not supported, send application/json")]
-    MediaType {
-        /// As sent, cut.
-        found: String,
-    },
-    /// The body is compressed in an unknown way.
-    #[error("content encoding {found} is not supported, send zstd, gzip or identity")]
-    Encoding {
-        /// As sent, cut.
-        found: String,
-    },
-    /// The compressed body is damaged.
-    #[error("the body is not valid {encoding}")]
-    Damaged {
-        /// `zstd` or `gzip`.
-        encoding: &'static str,
-    },
-    /// A zstd frame wants more memory than is lent.
-    #[error("a zstd window of {bytes} bytes, at most {bytes_max} are decoded")]
-    Window {
-        /// As the frame says.
-        bytes: u64,
-        /// The limit.
-        bytes_max: u64,
-    },
-    /// The path and query are longer than the limit.
-    #[error("the URI is {bytes} bytes, at most {bytes_max} are read")]
-    UriTooLong {
-        /// As sent.
-        bytes: usize,
-        /// The limit.
-        bytes_max: usize,
-    },
-    /// There are more headers than the limit.
-    #[error("the request has {count} headers, at most {count_max} are read")]
-    TooManyHeaders {
-        /// As sent.
-        count: usize,
-        /// The limit.
-        count_max: usize,
-    },
-    /// The body is longer than the limit, compressed or decompressed.
-    #[error("the body is larger than {bytes_max} bytes")]
-    BodyTooLarge {
-        /// The limit.
-        bytes_max: usize,
-    },
-    /// The body did not come in time.
-    #[error("the body did not arrive within {limit:?}")]
-    BodyTimeout {
-        /// The limit.
-        limit: Duration,
-    },
-    /// The body ended before its announced length.
-    #[error("the body ended early")]
-    BodyBroken,
-    /// All bodies being received together are more than the server holds.
-    #[error("the bodies being received exceed {bytes_max} bytes")]
-    BodiesFull {
-        /// The limit.
-        bytes_max: usize,
-    },
-    /// Nothing will be answered any more.
-    #[error("the engine is dead: {reason}")]
-    EngineDead {
-        /// As `/health` says.
-        reason: String,
-    },
-    /// The handler panicked; the log says where.
-    #[error("internal error")]
-    Panicked,
 }
 
 /// A failure, ready for the wire.
@@ -307,6 +179,11 @@ fn of_request(fault: &RequestFault) -> Refusal {
     let message = fault.to_string();
     match fault {
         RequestFault::Unauthorized => detail(401, "authentication_error", "unauthorized", &message),
+        RequestFault::NotAllowed { .. } => detail(403, "permission_error", "not_allowed", &message),
+        RequestFault::RateLimited { retry_after, .. } => Refusal {
+            retry_after: Some(*retry_after),
+            ..detail(429, "rate_limit_error", "rate_limited", &message)
+        },
         RequestFault::NotFound { .. }
         | RequestFault::NoPrewarm { .. }
         | RequestFault::NoTask { .. }

@@ -1,113 +1,189 @@
-//! API keys: who a request comes from.
+//! Who a request comes from, and what it may: keys, sub-tenants, requests a minute.
 //!
-//! Keys are kept and compared as SHA-256 hashes, all of them for each request and each in constant
-//! time, so that the time of a refusal says nothing about a key.
+//! What is not let in is refused before anything of its body is read; the key is hashed and looked up
+//! once, however many there are, and no time tells how much of a key is right.
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Instant, SystemTime};
 
-use actors::TenantId;
+use actors::{Lane, TenantId};
+use arc_swap::ArcSwap;
 use axum::http::{HeaderMap, HeaderValue, header};
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
-use thiserror::Error;
 
-use crate::config::keys::{TENANT_BYTES_MAX, TENANT_DEFAULT};
+use crate::config::keys::{ApiKey, TENANT_DEFAULT};
+use crate::dialect::problem::RequestFault;
+use crate::error::DecideError;
+use crate::service::ModelEntry;
+use crate::tenants::{Found, KeyId, Keyring, Quota, Rates, Tenant, is_tenant_name, listed};
 
-use super::headers::API_KEY;
+use super::headers::{API_KEY, FAIRNESS_ID};
+use super::respond::excerpt;
 
-/// Most keys of one server: each request is compared with all of them.
+/// Most keys of the command line.
 pub const KEYS_MAX: usize = 1_024;
 
-/// The keys of a server; without any, everybody is the tenant `default`.
+/// Who is let in.
 #[derive(Clone, Default)]
 pub struct AuthConfig {
-    keys: Vec<(TenantId, [u8; 32])>,
-}
-
-/// Why an `--api-key` cannot be used. The key itself is never shown.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ApiKeyError {
-    /// Nothing before or after the `=`.
-    #[error("an API key is empty, expected [TENANT=]KEY")]
-    Empty,
-    /// A tenant's name that is not one.
-    #[error("tenant {0:?} must be 1 to {TENANT_BYTES_MAX} letters, digits, `.`, `_` or `-`")]
-    Tenant(String),
-    /// One key for two tenants.
-    #[error("tenants {0:?} and {1:?} have the same API key")]
-    Shared(String, String),
-    /// More than [`KEYS_MAX`].
-    #[error("{0} API keys, at most {KEYS_MAX} are allowed")]
-    TooMany(usize),
+    /// Those with these keys, which may be replaced at any time; everybody where there are none.
+    keys: Option<Arc<ArcSwap<Keyring>>>,
+    rates: Arc<Rates>,
 }
 
 impl fmt::Debug for AuthConfig {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("AuthConfig").field("keys", &self.keys.len()).finish()
+        formatter.debug_struct("AuthConfig").field("is_open", &self.is_open()).finish()
     }
 }
 
+/// What a request may, by its key.
+#[derive(Debug, Clone)]
+pub(super) struct Grant {
+    /// Who it is counted for and kept apart by.
+    pub(super) tenant: TenantId,
+    /// Whose key it is; none on a server without keys, where everybody may everything.
+    holder: Option<Arc<Tenant>>,
+}
+
 impl AuthConfig {
-    /// Reads `[TENANT=]KEY` texts; a key that contains `=` must name its tenant.
-    ///
-    /// # Errors
-    /// [`ApiKeyError`] for the first text that cannot be used.
-    pub fn from_texts(texts: &[String]) -> Result<Self, ApiKeyError> {
-        if texts.len() > KEYS_MAX {
-            return Err(ApiKeyError::TooMany(texts.len()));
-        }
-        let mut config = Self::default();
-        for text in texts {
-            let (tenant, key) = text.split_once('=').unwrap_or((TENANT_DEFAULT, text));
-            config.add(tenant, key)?;
-        }
-        Ok(config)
+    /// Lets in who has one of these keys, also when they are replaced.
+    pub fn of(keys: Arc<ArcSwap<Keyring>>) -> Self {
+        Self { keys: Some(keys), rates: Arc::default() }
     }
 
-    fn add(&mut self, tenant: &str, key: &str) -> Result<(), ApiKeyError> {
-        let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
-        if key.is_empty() || tenant.is_empty() {
-            return Err(ApiKeyError::Empty);
-        }
-        if tenant.len() > TENANT_BYTES_MAX || !tenant.bytes().all(is_plain) {
-            return Err(ApiKeyError::Tenant(tenant.to_owned()));
-        }
-        let hash: [u8; 32] = Sha256::digest(key).into();
-        match self.keys.iter().find(|(_, known)| *known == hash) {
-            Some((other, _)) if &*other.0 != tenant => {
-                return Err(ApiKeyError::Shared(other.0.to_string(), tenant.to_owned()));
-            }
-            _ => self.keys.push((TenantId(Arc::from(tenant)), hash)),
-        }
-        Ok(())
+    /// Lets in who has one of these keys, each written `[TENANT=]KEY`.
+    ///
+    /// # Errors
+    /// What is wrong with one of them; no key is shown.
+    pub fn from_texts(texts: &[String]) -> Result<Self, String> {
+        let keys: Vec<ApiKey> =
+            texts.iter().map(|text| ApiKey::parse(text)).collect::<Result<_, _>>()?;
+        let keyring = Keyring::from_api_keys(&keys).map_err(|faults| listed(&faults))?;
+        Ok(Self::of(Arc::new(ArcSwap::from_pointee(keyring))))
     }
 
     /// Whether no key is needed.
     pub fn is_open(&self) -> bool {
-        self.keys.is_empty()
+        self.keys.is_none()
     }
 
-    /// The tenant of a request with these headers; `None` where its key is missing or unknown.
-    pub(super) fn tenant(&self, headers: &HeaderMap) -> Option<TenantId> {
-        if self.is_open() {
-            return Some(TenantId(Arc::from(TENANT_DEFAULT)));
-        }
+    /// Who sent a request with these headers; `None` where its key is missing, unknown or expired.
+    ///
+    /// # Errors
+    /// [`RequestFault::NotAllowed`] and [`RequestFault::Header`] of a sub-tenant.
+    pub(super) fn grant(&self, headers: &HeaderMap) -> Result<Option<Grant>, RequestFault> {
+        let Some(keys) = &self.keys else {
+            let tenant = TenantId(Arc::from(TENANT_DEFAULT));
+            return Ok(Some(Grant { tenant, holder: None }));
+        };
+        let keys = keys.load();
         let bearer = headers.get(header::AUTHORIZATION).and_then(|value| bearer(value.as_bytes()));
         let api_key = headers.get(API_KEY).map(HeaderValue::as_bytes);
-        bearer.into_iter().chain(api_key).find_map(|key| self.find(key))
+        let now = SystemTime::now();
+        let found = bearer.into_iter().chain(api_key).find_map(|key| holder(&keys, key, now));
+        let Some(holder) = found else { return Ok(None) };
+        let tenant = match headers.get(FAIRNESS_ID) {
+            Some(sub) => sub_tenant(&holder, sub)?,
+            None => holder.name.clone(),
+        };
+        Ok(Some(Grant { tenant, holder: Some(holder) }))
     }
 
-    fn find(&self, key: &[u8]) -> Option<TenantId> {
-        let hash = Sha256::digest(key);
-        let mut found = None;
-        for (tenant, known) in &self.keys {
-            if bool::from(known.as_slice().ct_eq(hash.as_slice())) {
-                found = Some(tenant);
-            }
-        }
-        found.cloned()
+    /// Counts a request against its tenant's requests a minute; `None` where it has no such limit.
+    pub(super) fn count(&self, grant: &Grant) -> Option<Quota> {
+        let holder = grant.holder.as_ref()?;
+        let limit = holder.settings.requests_per_minute?;
+        Some(self.rates.take(&holder.name, limit, Instant::now()))
     }
+}
+
+impl Grant {
+    /// Whether it may see what concerns all tenants.
+    pub(super) fn is_operator(&self) -> bool {
+        self.holder.as_ref().is_none_or(|holder| holder.settings.operator)
+    }
+
+    /// The lane of a request: the one asked for, or the highest that its tenant may use where that is
+    /// lower.
+    ///
+    /// * `usual`: where none is asked for.
+    pub(super) fn lane(&self, asked: Option<Lane>, usual: Lane) -> Option<Lane> {
+        let highest = self.holder.as_ref().map_or(Lane::Urgent, |holder| holder.settings.lane);
+        // A lane that is less urgent is the greater.
+        if asked.unwrap_or(usual) < highest { Some(highest) } else { asked }
+    }
+
+    /// Refuses a model that its tenant may not ask for, as if it were not served.
+    ///
+    /// * `asked`: the name asked for, if any.
+    /// * `served`: all names; the first is the one that is answered where none is asked for.
+    ///
+    /// # Errors
+    /// [`DecideError::UnknownModel`] with the names that it may ask for.
+    pub(super) fn check_model(
+        &self,
+        asked: Option<&str>,
+        served: &[ModelEntry],
+    ) -> Result<(), DecideError> {
+        if self.holder.as_ref().is_none_or(|holder| holder.settings.models.is_none()) {
+            return Ok(());
+        }
+        let available: Vec<String> = served
+            .iter()
+            .map(|entry| &entry.name)
+            .filter(|name| self.sees(name))
+            .cloned()
+            .collect();
+        let Some(asked) = asked.or(served.first().map(|entry| &*entry.name)) else {
+            return Ok(());
+        };
+        if available.iter().any(|name| name == asked) {
+            return Ok(());
+        }
+        Err(DecideError::UnknownModel { name: excerpt(asked), available })
+    }
+
+    /// Whether its tenant may ask for a model of this name.
+    pub(super) fn sees(&self, model: &str) -> bool {
+        let models = self.holder.as_ref().and_then(|holder| holder.settings.models.as_ref());
+        models.is_none_or(|models| models.iter().any(|name| name == model))
+    }
+}
+
+/// Whose key it is, if it is valid.
+fn holder(keys: &Keyring, key: &[u8], now: SystemTime) -> Option<Arc<Tenant>> {
+    match keys.find(key, now) {
+        Found::Valid(tenant, _) => Some(Arc::clone(tenant)),
+        Found::Expired(tenant, id) => {
+            tell_expired(tenant, id);
+            None
+        }
+        Found::Unknown => None,
+    }
+}
+
+/// For the operator who is asked why a key no longer works; the caller hears only that it does not.
+fn tell_expired(tenant: &Tenant, id: &KeyId) {
+    tracing::debug!(tenant = %tenant.name.0, key = %id, "a key that has expired was sent");
+}
+
+/// The sub-tenant that a request names.
+fn sub_tenant(holder: &Tenant, sub: &HeaderValue) -> Result<TenantId, RequestFault> {
+    if !holder.settings.act_for {
+        let message = format!("this key may not act for others, which {FAIRNESS_ID} asks for");
+        return Err(RequestFault::NotAllowed { message });
+    }
+    let name = sub.to_str().ok().filter(|name| is_tenant_name(name));
+    let Some(name) = name else {
+        let message = format!(
+            "must be 1 to {} letters, digits, `.`, `_` or `-`, found {:?}",
+            crate::config::keys::TENANT_BYTES_MAX,
+            excerpt(&String::from_utf8_lossy(sub.as_bytes()))
+        );
+        return Err(RequestFault::Header { name: FAIRNESS_ID, message });
+    };
+    Ok(TenantId(Arc::from(format!("{}/{name}", holder.name.0))))
 }
 
 /// The token of `Bearer TOKEN`; the scheme's case does not matter.
@@ -120,47 +196,138 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 mod tests {
     use super::*;
 
-    fn config(texts: &[&str]) -> Result<AuthConfig, ApiKeyError> {
+    const FILE: &str = r#"
+        [tenants.acme]
+        lane = "batch"
+        models = ["small"]
+        requests_per_minute = 2
+        [[tenants.acme.keys]]
+        id = "00000001"
+        hash = "sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
+        created = 2026-11-30T12:00:00Z
+        [tenants.gateway]
+        act_for = true
+        operator = true
+        [[tenants.gateway.keys]]
+        id = "00000002"
+        hash = "sha256:c0de2b2bb6dc5e1b1f6f0b5ac0e7b2c3d6fa5e94b2d8a1f2a3b4c5d6e7f80910"
+        created = 2026-11-30T12:00:00Z
+    "#;
+
+    fn of_texts(texts: &[&str]) -> AuthConfig {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-        AuthConfig::from_texts(&texts)
+        AuthConfig::from_texts(&texts).unwrap()
     }
 
-    fn tenant(config: &AuthConfig, name: &'static str, value: &'static str) -> Option<String> {
-        let mut headers = HeaderMap::new();
-        headers.insert(name, value.parse().unwrap());
-        config.tenant(&headers).map(|tenant| tenant.0.to_string())
+    /// The file's tenants; acme's key is `secret`.
+    fn of_file() -> AuthConfig {
+        AuthConfig::of(Arc::new(ArcSwap::from_pointee(Keyring::parse(FILE).unwrap())))
+    }
+
+    fn sent(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    fn tenant(auth: &AuthConfig, pairs: &[(&'static str, &str)]) -> Option<String> {
+        auth.grant(&sent(pairs)).unwrap().map(|grant| grant.tenant.0.to_string())
+    }
+
+    fn acme() -> Grant {
+        of_file().grant(&sent(&[("x-api-key", "secret")])).unwrap().unwrap()
     }
 
     #[test]
     fn a_key_belongs_to_its_tenant() {
-        let config = config(&["secret", "acme=k1", "acme=k2", "b=k=3"]).unwrap();
-        assert_eq!(tenant(&config, "authorization", "Bearer secret").as_deref(), Some("default"));
-        assert_eq!(tenant(&config, "authorization", "bearer  k1").as_deref(), Some("acme"));
-        assert_eq!(tenant(&config, "x-api-key", "k2").as_deref(), Some("acme"));
-        assert_eq!(tenant(&config, "x-api-key", "k=3").as_deref(), Some("b"));
+        let auth = of_texts(&["secret", "acme=k1", "acme=k2", "b=k=3"]);
+        for (name, value, whose) in [
+            ("authorization", "Bearer secret", "default"),
+            ("authorization", "bearer  k1", "acme"),
+            ("x-api-key", "k2", "acme"),
+            ("x-api-key", "k=3", "b"),
+        ] {
+            assert_eq!(tenant(&auth, &[(name, value)]).as_deref(), Some(whose));
+        }
         for (name, value) in
             [("authorization", "Basic secret"), ("authorization", "secret"), ("x-api-key", "k")]
         {
-            assert_eq!(tenant(&config, name, value), None);
+            assert_eq!(tenant(&auth, &[(name, value)]), None);
         }
-        assert_eq!(config.tenant(&HeaderMap::new()), None);
+        assert_eq!(tenant(&auth, &[]), None);
     }
 
     #[test]
-    fn without_keys_everybody_is_the_default_tenant() {
-        let config = AuthConfig::default();
-        assert_eq!(tenant(&config, "x-api-key", "anything").as_deref(), Some("default"));
+    fn without_keys_everybody_is_the_default_tenant_and_may_everything() {
+        let auth = AuthConfig::default();
+        assert_eq!(tenant(&auth, &[("x-api-key", "anything")]).as_deref(), Some("default"));
+        let grant = auth.grant(&HeaderMap::new()).unwrap().unwrap();
+        assert!(grant.is_operator() && auth.count(&grant).is_none());
+        assert_eq!(grant.lane(Some(Lane::Urgent), Lane::Normal), Some(Lane::Urgent));
+        assert_eq!(grant.lane(None, Lane::Normal), None);
     }
 
     #[test]
-    fn unusable_keys_are_refused_and_not_shown() {
-        assert_eq!(config(&[""]).unwrap_err(), ApiKeyError::Empty);
-        assert_eq!(config(&["a="]).unwrap_err(), ApiKeyError::Empty);
-        assert_eq!(config(&["a b=k"]).unwrap_err(), ApiKeyError::Tenant("a b".to_owned()));
-        let shared = config(&["a=hidden", "b=hidden"]).unwrap_err();
-        assert!(!shared.to_string().contains("hidden"));
-        let many = vec!["k"; KEYS_MAX + 1];
-        assert_eq!(config(&many).unwrap_err(), ApiKeyError::TooMany(KEYS_MAX + 1));
-        assert!(!format!("{:?}", config(&["hidden"]).unwrap()).contains("hidden"));
+    fn a_keyring_without_keys_lets_nobody_in() {
+        let auth = AuthConfig::of(Arc::new(ArcSwap::from_pointee(Keyring::default())));
+        assert_eq!(tenant(&auth, &[("x-api-key", "secret")]), None);
+        assert_eq!(tenant(&auth, &[]), None);
+    }
+
+    #[test]
+    fn a_keyring_is_replaced_while_it_is_in_use() {
+        let ring = Arc::new(ArcSwap::from_pointee(Keyring::parse(FILE).unwrap()));
+        let auth = AuthConfig::of(Arc::clone(&ring));
+        assert_eq!(tenant(&auth, &[("x-api-key", "secret")]).as_deref(), Some("acme"));
+        ring.store(Arc::new(Keyring::default()));
+        assert_eq!(tenant(&auth, &[("x-api-key", "secret")]), None);
+    }
+
+    #[test]
+    fn only_who_may_act_for_others_names_a_sub_tenant() {
+        let auth = of_file();
+        let as_acme = [("x-api-key", "secret"), (FAIRNESS_ID, "eve")];
+        let refused = auth.grant(&sent(&as_acme)).unwrap_err();
+        assert!(matches!(refused, RequestFault::NotAllowed { .. }), "{refused}");
+        let holder = auth.keys.as_ref().unwrap().load().tenant("gateway").cloned().unwrap();
+        let sub = |name: &str| sub_tenant(&holder, &name.parse().unwrap());
+        assert_eq!(&*sub("ann").unwrap().0, "gateway/ann");
+        for name in ["a/b", "", "a b", &"x".repeat(65)] {
+            assert!(matches!(sub(name), Err(RequestFault::Header { .. })), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_lane_above_the_tenants_is_lowered_to_it() {
+        let grant = acme();
+        assert_eq!(grant.lane(Some(Lane::Urgent), Lane::Normal), Some(Lane::Batch));
+        assert_eq!(grant.lane(None, Lane::Normal), Some(Lane::Batch));
+        assert_eq!(grant.lane(None, Lane::Batch), None);
+        assert_eq!(grant.lane(Some(Lane::Idle), Lane::Normal), Some(Lane::Idle));
+    }
+
+    #[test]
+    fn a_model_that_a_tenant_may_not_ask_for_is_not_served() {
+        let entry = |name: &str| ModelEntry { name: name.to_owned(), ..ModelEntry::default() };
+        let served = [entry("large"), entry("small")];
+        let grant = acme();
+        assert_eq!(grant.check_model(Some("small"), &served), Ok(()));
+        for asked in [None, Some("large"), Some("other")] {
+            let refused = grant.check_model(asked, &served).unwrap_err();
+            assert!(refused.to_string().ends_with("is served, there is small"), "{refused}");
+        }
+        assert!(grant.sees("small") && !grant.sees("large"));
+    }
+
+    #[test]
+    fn requests_beyond_the_tenants_are_not_allowed() {
+        let (auth, grant) = (of_file(), acme());
+        let allowed: Vec<bool> = (0..3).map(|_| auth.count(&grant).unwrap().allowed).collect();
+        assert_eq!(allowed, [true, true, false]);
+    }
+
+    #[test]
+    fn no_key_is_shown() {
+        let faulty = AuthConfig::from_texts(&["a=hidden".to_owned(), "b=hidden".to_owned()]);
+        assert!(!faulty.unwrap_err().contains("hidden"));
+        assert!(!format!("{:?}", of_texts(&["hidden"])).contains("hidden"));
     }
 }

@@ -27,7 +27,7 @@ use crate::json::Json;
 use crate::question::Decision;
 use crate::service::{Arrival, Caller, Decided};
 
-use super::decide::{Ignored, caller, in_dialect, noting, request_id, sender};
+use super::decide::{Ignored, caller, grant, in_dialect, noting, request_id, sender};
 use super::headers::{self, Wishes};
 use super::{App, PathDialect, body, respond};
 
@@ -112,7 +112,10 @@ async fn received(
     let wishes = Wishes::read(&parts.headers, limits)?;
     let (states, rest) = split(app.json(&parts.headers, body).await?)?;
     let mut decision = noting(dialect.decision(with_state(&rest, blank()), limits), ignored)?;
-    decision.lane = decision.lane.or(wishes.lane).or(Some(Lane::Batch));
+    let grant = grant(sender)?;
+    grant.check_model(decision.model.as_deref(), &app.service.models())?;
+    let lane = decision.lane.or(wishes.lane).unwrap_or(Lane::Batch);
+    decision.lane = grant.lane(Some(lane), lane);
     let timeout = decision.timeout.or(wishes.timeout).unwrap_or(limits.timeout_max);
     decision.timeout = None;
     decision.timeout_default = Some(timeout);

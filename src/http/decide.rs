@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::Lane;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -17,6 +18,7 @@ use crate::question::Decision;
 use crate::service::{Caller, Decided};
 use crate::telemetry;
 
+use super::auth::Grant;
 use super::body::Media;
 use super::guard::{self, Sender};
 use super::headers::{self, Wishes};
@@ -120,7 +122,9 @@ pub(super) async fn asked(
     for question in &mut decision.questions {
         question.wants_hidden = headed.debug == Some(Debug::Hidden);
     }
-    decision.lane = decision.lane.or(wishes.lane);
+    let grant = grant(sender(parts)?)?;
+    grant.check_model(decision.model.as_deref(), &app.service.models())?;
+    decision.lane = grant.lane(decision.lane.or(wishes.lane), Lane::Normal);
     decision.timeout = decision.timeout.or(wishes.timeout);
     let salt = headers::joined(wishes.salt, decision.salt.take());
     let with_images = sent.with_images;
@@ -208,6 +212,10 @@ pub(super) fn sender(parts: &Parts) -> Result<&Sender, Fault> {
 
 /// The caller whom the service sees.
 pub(super) fn caller(sender: &Sender, salt: Option<String>) -> Result<Caller, Fault> {
-    let tenant = sender.tenant.clone().ok_or(RequestFault::Unauthorized)?;
-    Ok(Caller { tenant, salt })
+    Ok(Caller { tenant: grant(sender)?.tenant.clone(), salt })
+}
+
+/// What the sender may.
+pub(super) fn grant(sender: &Sender) -> Result<&Grant, Fault> {
+    Ok(sender.grant.as_ref().ok_or(RequestFault::Unauthorized)?)
 }

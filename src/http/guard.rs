@@ -5,7 +5,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use actors::TenantId;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
@@ -16,9 +15,11 @@ use tokio::time::Instant;
 use crate::dialect::problem::RequestFault;
 use crate::service::Arrival;
 use crate::telemetry::{Ended, RouteMeters};
+use crate::tenants::Quota;
 
+use super::auth::Grant;
 use super::wire::Connection;
-use super::{App, PUBLIC_ROUTES, ROUTES, body, headers, respond};
+use super::{App, OPERATOR_ROUTES, PUBLIC_ROUTES, ROUTES, body, headers, respond};
 
 /// Longest path and query in bytes: a 16th of what a head may be, and far beyond every route.
 const URI_BYTES_MAX: usize = 4 << 10;
@@ -37,7 +38,7 @@ static RESPONSES: LazyLock<Vec<RouteMeters>> =
 #[derive(Debug, Clone)]
 pub(super) struct Sender {
     /// `None` on a public route without a valid key.
-    pub(super) tenant: Option<TenantId>,
+    pub(super) grant: Option<Grant>,
     pub(super) arrival: Arrival,
     /// What the response says in `x-request-id`.
     pub(super) request_id: String,
@@ -60,22 +61,26 @@ pub(super) async fn guard(
     let names_itself = sent_id.is_some();
     let id = sent_id.unwrap_or_else(new_id);
     let dialect = app.dialect_of_unknown(&request);
-    let tenant = app.config.auth.tenant(request.headers());
-    let is_let_in = tenant.is_some() || PUBLIC_ROUTES.contains(&name_of(route));
-    let checked = check_head(&request, is_let_in).and_then(|()| check_life(&app, name_of(route)));
-    let mut response = if let Err(fault) = checked {
-        let (parts, body) = request.into_parts();
-        body::discard(&parts.headers, body).await;
-        app.refuse(dialect, &fault.into())
-    } else {
-        let (request_id, connection) = (id.clone(), connection.clone());
-        let sender = Sender { tenant, arrival, request_id, names_itself, connection };
-        request.extensions_mut().insert(sender);
-        // A handler's state is dropped whole when it panics, and the service's part of it is
-        // cancelled like that of a client which went away.
-        let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-        answered.unwrap_or_else(|_| app.refuse(dialect, &RequestFault::Panicked.into()))
+    let mut quota = None;
+    let mut response = match let_in(&app, &request, name_of(route), &mut quota) {
+        Err(fault) => {
+            let (parts, body) = request.into_parts();
+            body::discard(&parts.headers, body).await;
+            app.refuse(dialect, &fault.into())
+        }
+        Ok(grant) => {
+            let (request_id, connection) = (id.clone(), connection.clone());
+            let sender = Sender { grant, arrival, request_id, names_itself, connection };
+            request.extensions_mut().insert(sender);
+            // A handler's state is dropped whole when it panics, and the service's part of it is
+            // cancelled like that of a client which went away.
+            let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+            answered.unwrap_or_else(|_| app.refuse(dialect, &RequestFault::Panicked.into()))
+        }
     };
+    if let Some(quota) = quota {
+        headers::add_quota(response.headers_mut(), quota);
+    }
     headers::insert(response.headers_mut(), headers::REQUEST_ID, &id);
     respond::log(&response, &id, name_of(route));
     RESPONSES[route].ended(Ended {
@@ -90,8 +95,36 @@ pub(super) async fn guard(
     response
 }
 
-/// Refuses a head that is larger than any honest one, and callers who may not ask.
-fn check_head(request: &Request, is_let_in: bool) -> Result<(), RequestFault> {
+/// Who sent a request, if it may be answered.
+///
+/// * `quota`: what is left of its tenant's requests, whatever becomes of it.
+fn let_in(
+    app: &App,
+    request: &Request,
+    route: &'static str,
+    quota: &mut Option<Quota>,
+) -> Result<Option<Grant>, RequestFault> {
+    check_head(request)?;
+    let grant = app.config.auth.grant(request.headers());
+    if PUBLIC_ROUTES.contains(&route) {
+        check_life(app, route)?;
+        return Ok(grant.ok().flatten());
+    }
+    let grant = grant?.ok_or(RequestFault::Unauthorized)?;
+    if OPERATOR_ROUTES.contains(&route) && !grant.is_operator() {
+        let message = format!("{route} is for keys of operators");
+        return Err(RequestFault::NotAllowed { message });
+    }
+    *quota = app.config.auth.count(&grant);
+    if let Some(Quota { allowed: false, limit, retry_after, .. }) = *quota {
+        return Err(RequestFault::RateLimited { limit, retry_after });
+    }
+    check_life(app, route)?;
+    Ok(Some(grant))
+}
+
+/// Refuses a head that is larger than any honest one.
+fn check_head(request: &Request) -> Result<(), RequestFault> {
     let count = request.headers().len();
     if count > HEADERS_MAX {
         return Err(RequestFault::TooManyHeaders { count, count_max: HEADERS_MAX });
@@ -100,7 +133,7 @@ fn check_head(request: &Request, is_let_in: bool) -> Result<(), RequestFault> {
     if bytes > URI_BYTES_MAX {
         return Err(RequestFault::UriTooLong { bytes, bytes_max: URI_BYTES_MAX });
     }
-    if is_let_in { Ok(()) } else { Err(RequestFault::Unauthorized) }
+    Ok(())
 }
 
 /// Refuses everything once nothing will be answered any more; only `/health` says more than that.

@@ -8,12 +8,15 @@ use axum::http::{HeaderMap, HeaderValue};
 use crate::dialect::RequestLimits;
 use crate::dialect::problem::RequestFault;
 use crate::question::answer::Cost;
+use crate::tenants::Quota;
 
 use super::respond::excerpt;
 
 pub(super) const API_KEY: &str = "x-api-key";
 pub(super) const DIALECT: &str = "x-docket-dialect";
 pub(super) const REQUEST_ID: &str = "x-typesafe-request-id";
+/// The sub-tenant that a gateway acts for.
+pub(super) const FAIRNESS_ID: &str = "x-gateway-inference-fairness-id";
 pub(super) const REASON: &str = "x-docket-reason";
 /// The lane in which a refused request would be let in at once.
 pub(super) const DOWNGRADE: &str = "x-docket-downgrade";
@@ -54,6 +57,14 @@ impl Wishes {
         let salt = text(headers, SALT)?.map(salt).transpose()?;
         Ok(Self { lane, timeout, salt })
     }
+}
+
+/// What is left of a tenant's requests a minute.
+pub(super) fn add_quota(headers: &mut HeaderMap, quota: Quota) {
+    insert(headers, "ratelimit-policy", &format!("{};w=60", quota.limit));
+    insert(headers, "ratelimit-limit", &quota.limit.to_string());
+    insert(headers, "ratelimit-remaining", &quota.remaining.to_string());
+    insert(headers, "ratelimit-reset", &quota.reset_s.to_string());
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, RequestFault> {

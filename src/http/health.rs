@@ -1,6 +1,6 @@
 //! `GET /health`: liveness, and readiness with `?ready=1`.
 //!
-//! On a server with keys the details need one; whether it is up and ready never does.
+//! On a server with keys the details need an operator's; whether it is up and ready needs none.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::service::{Caller, EXIT_CODE_DEAD};
 
+use super::auth::Grant;
 use super::guard::Sender;
 use super::{App, PathDialect, respond};
 
@@ -35,7 +36,8 @@ pub(super) async fn health(
         && is_alive
         && let Some(teaching) = app.service.teaching()
     {
-        let caller = sender.tenant.clone().map(|tenant| Caller { tenant, salt: None });
+        let caller = sender.grant.as_ref();
+        let caller = caller.map(|grant| Caller { tenant: grant.tenant.clone(), salt: None });
         merge(&mut body, teaching.settings(caller.as_ref()));
     }
     if let Some(more) = dialect.health(&health, app.service.served_name()) {
@@ -45,7 +47,7 @@ pub(super) async fn health(
         body["engine"] = json!("dead");
         body["exit_code"] = json!(EXIT_CODE_DEAD);
     }
-    if sender.tenant.is_some() {
+    if sender.grant.as_ref().is_some_and(Grant::is_operator) {
         body["details"] = health.details;
     }
     let is_asked = dialect.health_is_readiness() || asks_for_readiness(query.as_deref());

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actors::Lane;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
@@ -12,7 +13,7 @@ use crate::dialect::Dialect;
 use crate::dialect::problem::{Fault, RequestFault};
 use crate::json::Json;
 
-use super::decide::{Ignored, caller, in_dialect, noting, sender, since};
+use super::decide::{Ignored, caller, grant, in_dialect, noting, sender, since};
 use super::headers::{self, Wishes};
 use super::path::PathName;
 use super::{App, PathDialect, body, respond};
@@ -84,7 +85,9 @@ async fn answer(
         }
     }
     let mut request = noting(dialect.prewarm(json, limits), ignored)?;
-    request.lane = request.lane.or(wishes.lane);
+    let grant = grant(sender)?;
+    grant.check_model(None, &app.service.models())?;
+    request.lane = grant.lane(request.lane.or(wishes.lane), Lane::Batch);
     request.timeout = request.timeout.or(wishes.timeout);
     let caller = caller(sender, wishes.salt)?;
     let prewarmed = app.service.prewarm(caller, request, sender.arrival).await?;

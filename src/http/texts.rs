@@ -8,8 +8,11 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::json;
 
-use crate::dialect::loaded;
+use crate::dialect::problem::{Fault, RequestFault};
+use crate::dialect::{Dialect, loaded};
+use crate::service::ModelEntry;
 
+use super::guard::Sender;
 use super::{App, PathDialect, respond};
 
 /// Prometheus text format.
@@ -25,11 +28,14 @@ pub(super) async fn models(
         Ok(dialect) => dialect,
         Err(fault) => return app.refuse(app.config.dialect, &fault),
     };
-    let models = app.service.models();
+    let models = match visible(&app, &request) {
+        Ok(models) => models,
+        Err(fault) => return app.refuse(dialect, &fault),
+    };
     if let Some(list) = dialect.models(&models) {
         return respond::json(StatusCode::OK, list);
     }
-    let entry = |model: &crate::service::ModelEntry| {
+    let entry = |model: &ModelEntry| {
         json!({
             "name": model.name,
             "description": model.description,
@@ -40,9 +46,28 @@ pub(super) async fn models(
     respond::json(StatusCode::OK, json!({"models": models}).to_string())
 }
 
+/// The models that a caller may ask for; at least one.
+///
+/// # Errors
+/// [`DecideError::UnknownModel`] where the caller may ask for none of those that are served.
+fn visible(app: &App, request: &Request) -> Result<Vec<ModelEntry>, Fault> {
+    let sender = request.extensions().get::<Sender>();
+    let grant =
+        sender.and_then(|sender| sender.grant.as_ref()).ok_or(RequestFault::Unauthorized)?;
+    let mut models = app.service.models();
+    models.retain(|model| grant.sees(&model.name));
+    if models.is_empty() {
+        grant.check_model(None, &app.service.models())?;
+    }
+    Ok(models)
+}
+
 /// Told in self's words: the route is its own.
-pub(super) async fn model(State(app): State<Arc<App>>) -> Response {
-    let models = app.service.models();
+pub(super) async fn model(State(app): State<Arc<App>>, request: Request) -> Response {
+    let models = match visible(&app, &request) {
+        Ok(models) => models,
+        Err(fault) => return app.refuse(Dialect::SelfServe, &fault),
+    };
     let body = models.first().map_or_else(String::new, loaded::encode);
     respond::json(StatusCode::OK, body)
 }

@@ -103,8 +103,8 @@ impl CacheConfig {
     }
 }
 
-/// A share of so many bytes; the ratio is one that was checked.
-fn share(bytes: u64, ratio: f64) -> u64 {
+/// A share of so many bytes, or of anything else; the ratio is within 0 to 1.
+pub(crate) fn share(bytes: u64, ratio: f64) -> u64 {
     let parts_per_million = (ratio * 1e6).round();
     // A ratio is within 0 to 1, so the cast neither truncates nor loses a sign.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1e6")]

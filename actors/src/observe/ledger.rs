@@ -13,6 +13,7 @@ pub(crate) struct LedgerMeters {
     room: Counter,
     released: Counter,
     overflow: Counter,
+    limit: Counter,
     lifetime: Histogram,
     idle: Histogram,
     reuse_gap: Histogram,
@@ -42,6 +43,7 @@ impl LedgerMeters {
             room: evicted("room"),
             released: evicted("released"),
             overflow: evicted("overflow"),
+            limit: evicted("limit"),
             lifetime: histogram!("docket_block_lifetime_seconds"),
             idle: histogram!("docket_block_idle_seconds"),
             reuse_gap: histogram!("docket_block_reuse_gap_seconds"),
@@ -63,6 +65,7 @@ impl LedgerMeters {
             DropReason::Room => &self.room,
             DropReason::Released => &self.released,
             DropReason::Overflow => &self.overflow,
+            DropReason::Limit => &self.limit,
         };
         counter.increment(1);
     }

@@ -7,10 +7,10 @@
 
 use std::time::Duration;
 
-use crate::config::SchedulerConfig;
+use crate::config::{SchedulerConfig, share};
 use crate::error::RejectReason;
 use crate::read::Lane;
-use crate::tenants::Bucket;
+use crate::tenants::{Bucket, Found};
 
 /// When nothing is known about the speed yet, this is what a refused caller is told to wait.
 const RETRY_AFTER_UNKNOWN: Duration = Duration::from_secs(1);
@@ -34,10 +34,8 @@ pub(crate) struct Backlog {
     /// Which part of its tokens the engine ran for each lane of late.
     pub(crate) shares: [f64; 4],
     pub(crate) tokens_per_second: f64,
-    /// Reads of the newcomer's tenant that wait or run.
-    pub(crate) tenant_reads: usize,
-    /// Its bucket, where tenants have one.
-    pub(crate) bucket: Option<Bucket>,
+    /// What the newcomer's tenant has and may have.
+    pub(crate) tenant: Found,
 }
 
 /// What a newcomer adds.
@@ -109,25 +107,36 @@ fn check_tenant(
     newcomer: Newcomer,
     limits: &SchedulerConfig,
 ) -> Result<(), RejectReason> {
-    let (reads, reads_max) = (backlog.tenant_reads, limits.tenant_reads_max);
-    if reads > 0 && reads + newcomer.reads > reads_max {
+    let tenant = backlog.tenant;
+    let full = |reads_waiting, reads_max| {
         let retry_after = drain_time(backlog, Lane::Idle);
-        return Err(RejectReason::TenantFull { reads_waiting: reads, reads_max, retry_after });
+        Err(RejectReason::TenantFull { reads_waiting, reads_max, retry_after })
+    };
+    let reads_max = tenant.reads_max.unwrap_or(limits.tenant_reads_max);
+    if tenant.reads > 0 && tenant.reads + newcomer.reads > reads_max {
+        return full(tenant.reads, reads_max);
     }
-    backlog.bucket.map_or(Ok(()), |bucket| check_bucket(bucket, newcomer))
+    let part = |queue_share| share(limits.reads_max as u64, queue_share);
+    let waiting_max = tenant.queue_share.and_then(|share| usize::try_from(part(share)).ok());
+    let is_beyond = |waiting_max: &usize| tenant.waiting + newcomer.reads > *waiting_max;
+    if let (1.., Some(waiting_max)) = (tenant.waiting, waiting_max.filter(is_beyond)) {
+        return full(tenant.waiting, waiting_max);
+    }
+    tenant.bucket.map_or(Ok(()), |bucket| check_bucket(bucket, newcomer))
 }
 
 /// A full bucket lets everything in, also what is larger than itself.
 fn check_bucket(bucket: Bucket, newcomer: Newcomer) -> Result<(), RejectReason> {
-    let Bucket { held, burst, rate } = bucket;
+    let Bucket { held, burst, per_minute } = bucket;
     let needed = newcomer.tokens.min(burst) as f64;
     if needed <= held {
         return Ok(());
     }
-    let retry_after = Duration::try_from_secs_f64((needed - held) / rate as f64);
+    let minutes = (needed - held) / per_minute as f64;
+    let retry_after = Duration::try_from_secs_f64(minutes * 60.0);
     Err(RejectReason::TenantRate {
         tokens: newcomer.tokens,
-        rate,
+        rate: per_minute,
         burst,
         retry_after: clamp(retry_after.unwrap_or(Duration::MAX)),
     })

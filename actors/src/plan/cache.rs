@@ -6,11 +6,13 @@
 mod want;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::config::{CacheConfig, Register};
 use crate::engine::{Caps, Epoch, Segment};
 use crate::error::{ReadError, RejectReason};
+use crate::limits::Limits;
 use crate::plan::path::path_of;
 use crate::plan::residency::Residency;
 use crate::prewarm::{PinHandle, PrewarmOutcome};
@@ -77,6 +79,11 @@ impl<S: Segment> CacheCore<S> {
         Self { residency, wants: BTreeMap::new(), config, draining: false }
     }
 
+    /// These are the limits of tenants from now on.
+    pub(crate) fn limit(&mut self, limits: Arc<Limits>) {
+        self.residency.limit(limits);
+    }
+
     /// Pins a state that is resident, or wants one that is not.
     pub(crate) fn prewarm(&mut self, ask: PrewarmAsk, now: Instant) -> Vec<CacheEffect> {
         let ticket = ask.ticket;
@@ -92,15 +99,15 @@ impl<S: Segment> CacheCore<S> {
             pending: false,
             expires_at: None,
             pin: PinHandle(key),
-            tier: self.residency.tier(&path),
+            tier: self.residency.tier(&path, &ask.tenant),
         };
         let ttl = ask.ttl.unwrap_or(self.config.prewarm_ttl).min(self.config.prewarm_ttl_max);
+        if !self.residency.could_hold(&path, &ask.tenant) {
+            return answer(Ok(absent));
+        }
         if self.residency.keep(&path) {
             let until = self.residency.pin(&path, (&ask.tenant, ttl), now);
             return answer(Ok(absent.stored(until)));
-        }
-        if !self.residency.could_hold(&path) {
-            return answer(Ok(absent));
         }
         if self.draining && !ask.wait {
             // Nobody will be there to use it.
@@ -151,13 +158,14 @@ impl<S: Segment> CacheCore<S> {
         let key = prefix.state.key;
         let tell = |word| CacheEffect::Tell { key, word };
         let path = path_of(&prefix);
-        if self.residency.keep(&path) {
+        let could_stay = self.residency.could_stay(&path, &tenant);
+        if could_stay && self.residency.keep(&path) {
             let mut effects = self.unregister(key);
             effects.push(tell(Word::Registered));
             return effects;
         }
         let is_full = !self.wants.contains_key(&key) && self.wants.len() >= self.config.wants_max;
-        if self.draining || is_full || !self.residency.could_hold(&path) {
+        if self.draining || is_full || !could_stay {
             return vec![tell(Word::Dropped)];
         }
         self.want(prefix, tenant).registration = true;
@@ -263,7 +271,8 @@ impl<S: Segment> CacheCore<S> {
         if self.wants.contains_key(&ask.prefix.state.key) {
             return Ok(());
         }
-        let theirs = |want: &&Want| want.tenant == ask.tenant && !want.prewarms.is_empty();
+        let payer = ask.tenant.payer();
+        let theirs = |want: &&Want| want.tenant.payer() == payer && !want.prewarms.is_empty();
         let of_tenant = self.wants.values().filter(theirs).count();
         let (all_max, tenant_max) = (self.config.wants_max, self.config.wants_tenant_max);
         let retry_after = ask.retry_after;

@@ -237,29 +237,52 @@ mod tests {
         assert!(lane.accounts.len() <= REMEMBERED_MAX + 2, "{}", lane.accounts.len());
     }
 
+    /// Serves `items` (work of the state, tokens) to tenants with these weights that always wait, in
+    /// order; returns what each was served, and checks the gap after each.
+    fn serve(items: Vec<(u64, u64)>, weights: &[u32]) -> Vec<u64> {
+        let (mut lane, mut number) = (lane(), 0);
+        let mut next = |lane: &mut LaneOrder, owner: usize, work: u64, old: Option<Rank>| {
+            number += 1;
+            lane.replace(&tenant(owner), old, Some(rank(work, number)));
+            (rank(work, number).key, (owner, rank(work, number)))
+        };
+        let mut waiting: BTreeMap<_, _> =
+            (0..weights.len()).map(|owner| next(&mut lane, owner, 1, None)).collect();
+        let mut served = vec![0; weights.len()];
+        for (work, tokens) in items {
+            let key = lane.order().next().unwrap();
+            let (owner, old) = waiting.remove(&key).unwrap();
+            lane.charge(&tenant(owner), tokens, weights[owner]);
+            served[owner] += tokens;
+            waiting.extend([next(&mut lane, owner, work, Some(old))]);
+            assert!(lane.gap_tokens() <= 100 + 400, "{}", lane.gap_tokens());
+            assert_eq!(lane.order().count(), weights.len());
+        }
+        served
+    }
+
+    #[test]
+    fn weights_of_two_to_one_give_tokens_of_two_to_one() {
+        let items = (0..9_000).map(|item| (item % 7, 10 + item % 90));
+        let served = serve(items.collect(), &[2, 1]);
+        let ratio = served[0] as f64 / served[1] as f64;
+        assert!((1.99..2.01).contains(&ratio), "{served:?}");
+    }
+
     proptest! {
-        /// Of tenants that always wait, none is ahead of another by more than a quantum and one item.
+        /// Of tenants that always wait, none is ahead of another by more than a quantum and one item,
+        /// each by its weight.
         #[test]
         fn case_8_service_is_shared_by_tokens(
-            items in prop::collection::vec((0u64..50, 1u64..400), 50..200), tenants in 2usize..6,
+            items in prop::collection::vec((0u64..50, 1u64..400), 50..200),
+            weights in prop::collection::vec(1u32..9, 2..6),
+            all_alike in any::<bool>(),
         ) {
-            let mut lane = lane();
-            let mut number = 0;
-            let mut next = |lane: &mut LaneOrder, owner: usize, work: u64, old: Option<Rank>| {
-                number += 1;
-                lane.replace(&tenant(owner), old, Some(rank(work, number)));
-                (rank(work, number).key, (owner, rank(work, number)))
-            };
-            let mut waiting: BTreeMap<_, _> =
-                (0..tenants).map(|owner| next(&mut lane, owner, 1, None)).collect();
-            for (work, tokens) in items {
-                let key = lane.order().next().unwrap();
-                let (owner, old) = waiting.remove(&key).unwrap();
-                lane.charge(&tenant(owner), tokens, 1);
-                waiting.extend([next(&mut lane, owner, work, Some(old))]);
-                prop_assert!(lane.gap_tokens() <= 100 + 400, "{}", lane.gap_tokens());
-                prop_assert_eq!(lane.order().count(), tenants);
-            }
+            let weights = if all_alike { vec![1; weights.len()] } else { weights };
+            let served = serve(items, &weights);
+            let by_weight = served.iter().zip(&weights).map(|(served, w)| served / u64::from(*w));
+            let (least, most) = (by_weight.clone().min().unwrap(), by_weight.max().unwrap());
+            prop_assert!(most - least <= 100 + 400 + 200, "{:?} of {:?}", served, weights);
         }
     }
 }

@@ -2,21 +2,23 @@
 //! order, at times that the test draws, over an engine that answers when told to.
 
 mod acts;
+mod checks;
 mod residency;
 mod states;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
 use crate::config::{CacheConfig, OrderConfig, Register, SchedulerConfig};
 use crate::engine::{EngineError, Step};
+use crate::limits::{Limits, TenantLimits};
 use crate::plan::DecisionId;
 use crate::plan::cache::{CacheCore, CacheEffect, PrewarmAsk};
-use crate::plan::draft::{Moment, StepLimits, Turn, form};
+use crate::plan::draft::StepLimits;
 use crate::plan::fixture::{Run, caps, length, run, spec, start_of_time};
-use crate::plan::queue::Lease;
 use crate::plan::residency::{Change, Computed};
 use crate::plan::scheduler::{Opening, SchedulerCore, SchedulerEffect, SchedulerEvent};
 use crate::read::{Lane, SegmentKey, TenantId};
@@ -36,6 +38,8 @@ struct World {
     /// Blocks that were computed since they were last dropped.
     computed: BTreeSet<SegmentKey>,
     answered: BTreeMap<crate::plan::ReadId, u32>,
+    /// Reads that wait, by tenant, as the queue tells of them.
+    queued: BTreeMap<TenantId, usize>,
     submitted: u64,
     decisions: Vec<(DecisionId, u32)>,
     next: u64,
@@ -71,6 +75,7 @@ impl World {
             inversions: 0,
             computed: BTreeSet::new(),
             answered: BTreeMap::new(),
+            queued: BTreeMap::new(),
             submitted: 0,
             decisions: Vec::new(),
             next: 0,
@@ -130,8 +135,9 @@ impl World {
         let Some(effect) = self.to_cache.pop_front() else { return };
         let now = self.now;
         let effects = match effect {
-            SchedulerEffect::Lease { key, path, may_overflow } => {
-                let reply = self.cache.residency.lease(&path, may_overflow, now);
+            SchedulerEffect::Lease { key, path, owner, may_overflow } => {
+                let lease = (path.as_slice(), owner.as_ref());
+                let reply = self.cache.residency.lease(lease, may_overflow, now);
                 self.to_scheduler.push_back(SchedulerEvent::Leased { key, reply });
                 Vec::new()
             }
@@ -170,9 +176,7 @@ impl World {
                 self.computed.remove(&key);
             }
         }
-        let view = self.cache.view();
-        assert!(view.used + view.reserved <= view.budget, "{view:?}");
-        assert_eq!(view.duplicate_tokens, 0);
+        self.check_residency();
     }
 
     /// Each block is computed once between two drops. What is taken over was computed, and dropped
@@ -240,6 +244,15 @@ impl World {
         self.take_cache_effects(effects);
     }
 
+    /// Tenant `a` may keep so many bytes from now on, if there is a limit, and has this weight.
+    fn limit(&mut self, kv_bytes_max: Option<u64>, weight: u32) {
+        let own = TenantLimits { weight, kv_bytes_max, ..TenantLimits::default() };
+        let limits = Arc::new(Limits::new(BTreeMap::from([(tenant(0), own)])));
+        self.cache.limit(Arc::clone(&limits));
+        self.take_cache_effects(Vec::new());
+        self.tell(SchedulerEvent::Limit(limits));
+    }
+
     fn pass(&mut self, time: Duration) {
         self.now += time;
         let effects = self.cache.tick(self.now);
@@ -262,48 +275,6 @@ impl World {
         }
         panic!("it never comes to rest");
     }
-
-    fn check(&self) {
-        let view = self.scheduler.view();
-        let open = (view.waiting() + view.reads_in_flight) as u64;
-        assert_eq!(view.totals.admitted, view.totals.ended() + open, "a read is lost");
-        assert!(self.answered.values().all(|count| *count == 1), "a read is answered twice");
-        self.check_work_conservation();
-        self.check_order();
-    }
-
-    /// When all messages are delivered and nothing runs, nothing that could run is left.
-    fn check_work_conservation(&self) {
-        let quiet = self.to_cache.is_empty() && self.to_scheduler.is_empty();
-        if !quiet || self.step.is_some() || self.scheduler.running.is_some() {
-            return;
-        }
-        let mut groups = self.scheduler.queue.groups();
-        let idle_ready =
-            groups.find(|(_, group)| group.has_work() && group.lease == Lease::Granted);
-        assert!(idle_ready.is_none(), "{idle_ready:?} is ready and nothing runs");
-    }
-
-    /// The best group that could run is always in the step that would be formed.
-    fn check_order(&self) {
-        let (queue, segments) = (&self.scheduler.queue, &self.scheduler.segments);
-        if self.scheduler.running.is_some() {
-            return;
-        }
-        let moment = Moment { generation: 0, is_busy: true, turn: Turn::default() };
-        let draft = form(queue, segments, LIMITS, moment);
-        let is_granted = |key| queue.group(key).is_some_and(|group| group.lease == Lease::Granted);
-        let lanes = Lane::ALL.into_iter().filter(|lane| *lane != Lane::Idle);
-        let best =
-            lanes.flat_map(|lane| queue.order_in(lane, false)).find(|(_, key)| is_granted(*key));
-        if let Some((_, best)) = best {
-            let first_chunk = draft.chunks.first().map(|chunk| chunk.group);
-            let first_row = draft.rows.first().map(|(key, _)| *key);
-            assert!(first_chunk == Some(best) || first_row == Some(best), "{draft:?}");
-            let idle = draft.chunks.iter().filter(|chunk| chunk.lane == Lane::Idle).count();
-            assert_eq!(idle, 0, "idle work beside other work");
-        }
-    }
 }
 
 /// Two tenants, whose states are their own.
@@ -323,6 +294,7 @@ fn play(kv_bytes: u64, acts: &[Act]) -> World {
             Act::Prewarm(name, lane) => world.prewarm(name, Lane::ALL[lane]),
             Act::Promote(name) => world.promote(name),
             Act::Pass(millis) => world.pass(Duration::from_millis(millis)),
+            Act::Limit(bytes, weight) => world.limit(bytes, weight),
             Act::Withdraw(index) => {
                 if let Some((decision, _)) = world.decisions.get(index).copied() {
                     world.tell(SchedulerEvent::Withdraw { decision });

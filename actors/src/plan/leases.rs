@@ -70,10 +70,10 @@ impl<S: Segment> SchedulerCore<S> {
     pub(super) fn ask(&mut self, key: SegmentKey, may_overflow: bool) {
         let Some(group) = self.queue.group_mut(key) else { return };
         group.overflow_asked = may_overflow;
-        let path = group.path.clone();
+        let (path, owner) = (group.path.clone(), group.owner().cloned());
         let asked = self.segments.asked(&path);
         self.queue.set_lease(key, Lease::Asked(asked));
         self.asked += 1;
-        self.effects.push(SchedulerEffect::Lease { key, path, may_overflow });
+        self.effects.push(SchedulerEffect::Lease { key, path, owner, may_overflow });
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Queue {
     arrivals: u64,
     /// Reads that wait, by the lane that was asked for.
     waiting: [usize; 4],
+    /// By how many reads each tenant's have grown since this was last taken.
+    changes: BTreeMap<TenantId, isize>,
     /// Suffix tokens that wait, by lane.
     suffixes: [u64; 4],
     /// Prefix tokens that wait.
@@ -50,6 +52,7 @@ impl Queue {
             rising: BTreeSet::new(),
             arrivals: 0,
             waiting: [0; 4],
+            changes: BTreeMap::new(),
             suffixes: [0; 4],
             prefixes: Pieces::default(),
             wants: 0,
@@ -113,6 +116,11 @@ impl Queue {
         self.waiting
     }
 
+    /// By how many reads what waits of each tenant has grown since the last call.
+    pub(crate) fn take_changes(&mut self) -> BTreeMap<TenantId, isize> {
+        std::mem::take(&mut self.changes)
+    }
+
     /// Unique tokens that wait, by lane: suffixes, and each block of a prefix once, in its best lane.
     pub(crate) fn tokens(&self) -> [u64; 4] {
         let prefixes = self.prefixes.tokens();
@@ -161,6 +169,7 @@ impl Queue {
     /// Adds a read; an equal one that waits takes it in.
     pub(crate) fn push(&mut self, key: SegmentKey, spec: ReadSpec, asker: Asker) {
         let Some(group) = self.groups.get_mut(&key) else { return };
+        count(&mut self.changes, [&asker], 1);
         let question = question_of(&spec);
         let place = group.questions.get(&question).copied();
         let joined = place.and_then(|place| self.remove_row(key, place));
@@ -176,6 +185,13 @@ impl Queue {
 
     /// Puts back a row whose step failed, at its old place; it is to run alone, and is not joined.
     pub(crate) fn put_back(&mut self, key: SegmentKey, row: QueuedRow) {
+        if self.groups.contains_key(&key) {
+            count(&mut self.changes, &row.askers, 1);
+        }
+        self.insert_row(key, row);
+    }
+
+    fn insert_row(&mut self, key: SegmentKey, row: QueuedRow) {
         let Some(place) = row.place() else { return };
         let Some(group) = self.groups.get_mut(&key) else { return };
         for asker in &row.askers {
@@ -192,6 +208,7 @@ impl Queue {
     /// Takes a row out, to run it, to end it or to change it.
     pub(crate) fn take(&mut self, key: SegmentKey, place: Place) -> Option<QueuedRow> {
         let row = self.remove_row(key, place)?;
+        count(&mut self.changes, &row.askers, -1);
         self.reindex(key);
         Some(row)
     }
@@ -220,7 +237,9 @@ impl Queue {
             .get(&key)
             .map(|group| group.rows.keys().copied().collect())
             .unwrap_or_default();
-        let rows = places.into_iter().filter_map(|place| self.remove_row(key, place)).collect();
+        let rows: Vec<_> =
+            places.into_iter().filter_map(|place| self.remove_row(key, place)).collect();
+        count(&mut self.changes, rows.iter().flat_map(|row| &row.askers), -1);
         self.reindex(key);
         rows
     }
@@ -237,6 +256,7 @@ impl Queue {
             taken.extend(row.askers.extract_if(.., |asker| is_theirs(asker)));
             self.give_back(key, row);
         }
+        count(&mut self.changes, &taken, -1);
         self.reindex(key);
         taken
     }
@@ -245,7 +265,7 @@ impl Queue {
     fn give_back(&mut self, key: SegmentKey, row: QueuedRow) {
         let (question, place) = (question_of(&row.spec), row.place());
         let can_be_joined = row.attempts == 0;
-        self.put_back(key, row);
+        self.insert_row(key, row);
         if let (true, Some(place), Some(group)) = (can_be_joined, place, self.groups.get_mut(&key))
         {
             group.questions.insert(question, place);
@@ -299,5 +319,20 @@ impl Queue {
         let need = group.need_now();
         let before = std::mem::replace(&mut group.need, need);
         self.prefixes.replace(&group.path, before, need);
+    }
+}
+
+/// Counts reads that came or left for their tenants.
+fn count<'a>(
+    changes: &mut BTreeMap<TenantId, isize>,
+    askers: impl IntoIterator<Item = &'a Asker>,
+    by: isize,
+) {
+    for asker in askers {
+        if let Some(change) = changes.get_mut(&asker.tenant) {
+            *change += by;
+        } else {
+            changes.insert(asker.tenant.clone(), by);
+        }
     }
 }

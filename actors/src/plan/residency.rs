@@ -28,6 +28,8 @@
 
 mod ages;
 mod block;
+mod keeping;
+mod owners;
 mod pins;
 mod queues;
 mod room;
@@ -41,12 +43,12 @@ use crate::config::CacheConfig;
 use crate::engine::{Caps, Epoch, Segment};
 use crate::plan::path::PathSegment;
 use crate::plan::segments::Served;
-use crate::prewarm::Tier;
 use crate::read::{SegmentKey, TenantId};
 use crate::snapshot::ResidencyView;
 pub(crate) use ages::Age;
 use ages::Ages;
 use block::Block;
+use owners::Owners;
 use pins::Pin;
 use queues::Queues;
 
@@ -68,6 +70,8 @@ pub(crate) enum DropReason {
     Released,
     /// It ran beyond the budget.
     Overflow,
+    /// Its tenant kept more than its own limit.
+    Limit,
 }
 
 /// What happened to a block, for those who keep a copy of the ledger's state.
@@ -104,10 +108,11 @@ pub(crate) struct Residency<S> {
     blocks: BTreeMap<SegmentKey, Block<S>>,
     /// Blocks that may be evicted now.
     queues: Queues,
+    owners: Owners,
     leases: BTreeMap<SegmentKey, Lease>,
     pins: BTreeMap<SegmentKey, Pin>,
     bytes: Bytes,
-    /// Of the pinned bytes, those of each tenant.
+    /// Of the pinned bytes, those of each tenant with all its subs.
     pinned_of: BTreeMap<TenantId, u64>,
     /// The state which runs beyond the budget.
     overflow_state: Option<SegmentKey>,
@@ -140,6 +145,8 @@ struct Bytes {
 #[derive(Debug)]
 struct Lease {
     segment: PathSegment,
+    /// Whose the blocks are that are made under it, unless they are a head's.
+    owner: Option<TenantId>,
     /// The segment before it.
     parent: Option<SegmentKey>,
     count: u32,
@@ -176,6 +183,7 @@ impl<S: Segment> Residency<S> {
             epoch,
             blocks: BTreeMap::new(),
             queues: Queues::new(),
+            owners: Owners::default(),
             leases: BTreeMap::new(),
             pins: BTreeMap::new(),
             bytes: Bytes::default(),
@@ -191,11 +199,23 @@ impl<S: Segment> Residency<S> {
     /// Leases all of `path` and reserves the bytes that it lacks, or changes nothing but pins whose
     /// time is over. What other states have of it is part of what is granted.
     ///
-    /// With `may_overflow`, a path for which there is no room is granted beyond the budget if no
-    /// other is, up to the allowance.
+    /// What is computed of it is the owner's. With `may_overflow`, a path for which there is no room is
+    /// granted beyond the budget if no other is, up to the allowance.
     pub(crate) fn lease(
         &mut self,
-        path: &[PathSegment],
+        (path, owner): (&[PathSegment], Option<&TenantId>),
+        may_overflow: bool,
+        now: Instant,
+    ) -> LeaseReply<S> {
+        let reply = self.try_lease((path, owner), may_overflow, now);
+        // What pins kept whose time is over may be more than its tenant may keep.
+        self.trim();
+        reply
+    }
+
+    fn try_lease(
+        &mut self,
+        (path, owner): (&[PathSegment], Option<&TenantId>),
         may_overflow: bool,
         now: Instant,
     ) -> LeaseReply<S> {
@@ -207,7 +227,7 @@ impl<S: Segment> Residency<S> {
         let deepest = found.iter().rev().find_map(|found| found.end);
         let mut fits = self.could_fit(missing, deepest);
         if !fits {
-            self.expire_pins(now);
+            self.end_old_pins(now);
             fits = self.could_fit(missing, deepest);
         }
         let overflow = !fits
@@ -229,7 +249,7 @@ impl<S: Segment> Residency<S> {
         }
         let mut parent = None;
         for (segment, found) in path.iter().zip(found) {
-            self.note_lease((segment, parent), found, overflow);
+            self.note_lease((segment, parent, owner), found, overflow);
             parent = Some(segment.key);
         }
         self.extend_pin(path, now);
@@ -284,34 +304,7 @@ impl<S: Segment> Residency<S> {
             self.unlock(lease.end);
         }
         self.rebalance();
-    }
-
-    /// Keeps a complete state beyond its last lease; says whether it is there and may stay.
-    pub(crate) fn keep(&mut self, path: &[PathSegment]) -> bool {
-        let Some(end) = self.end_of(path).filter(|_| self.caps.keeps_segments) else {
-            return false;
-        };
-        self.move_into_budget(path, end) && self.mark_kept(end)
-    }
-
-    /// Tokens of `path` that are held, whoever computed them.
-    pub(crate) fn held(&self, path: &[PathSegment]) -> u32 {
-        path.iter().map(|segment| self.find(segment).tokens).sum()
-    }
-
-    /// Whether a path of these segments could be kept within the budget at all.
-    pub(crate) fn could_hold(&self, path: &[PathSegment]) -> bool {
-        let bytes = |segment: &PathSegment| self.caps.segment_bytes(segment.start, segment.len());
-        self.caps.keeps_segments && path.iter().map(bytes).sum::<u64>() <= self.budget
-    }
-
-    /// How well a state that is asked for now could be kept.
-    pub(crate) fn tier(&self, path: &[PathSegment]) -> Tier {
-        match (self.caps.keeps_segments, self.could_hold(path)) {
-            (false, _) => Tier::Unsupported,
-            (true, false) => Tier::Off,
-            (true, true) => Tier::Exact,
-        }
+        self.trim();
     }
 
     /// What changed since the last call.
@@ -353,16 +346,10 @@ impl<S: Segment> Residency<S> {
         Found { is_leased: false, tokens, end, missing_bytes }
     }
 
-    /// The last piece of a path that is complete.
-    fn end_of(&self, path: &[PathSegment]) -> Option<SegmentKey> {
-        let last = path.iter().rev().find(|segment| segment.len() > 0)?;
-        Some(last.end()).filter(|end| self.blocks.contains_key(end))
-    }
-
     /// Counts a lease on one segment of a path; its blocks are locked and there is room.
     fn note_lease(
         &mut self,
-        (segment, parent): (&PathSegment, Option<SegmentKey>),
+        (segment, parent, owner): (&PathSegment, Option<SegmentKey>, Option<&TenantId>),
         found: Found,
         overflow: bool,
     ) {
@@ -376,8 +363,10 @@ impl<S: Segment> Residency<S> {
         } else {
             self.bytes.reserved += reserved;
         }
-        let (segment, found_to) = (segment.clone(), segment.start + done);
-        let lease = Lease { segment, parent, count: 1, done, end, found_to, reserved, overflow };
+        let owner = owner.filter(|_| !segment.is_head).map(TenantId::to_payer);
+        let (segment, found_to, count) = (segment.clone(), segment.start + done, 1);
+        let lease =
+            Lease { segment, owner, parent, count, done, end, found_to, reserved, overflow };
         self.bytes.partial += self.partial_bytes(&lease);
         self.leases.insert(lease.segment.key, lease);
     }

@@ -121,7 +121,7 @@ impl<S: Segment> SchedulerCore<S> {
         }
         for (lane, tenant, tokens) in served {
             self.counts.served(&tenant, tokens);
-            let weight = self.order.weight(&tenant);
+            let weight = self.tenant_limits.weight(&tenant);
             self.queue.charge(lane, &tenant, tokens.into(), weight);
         }
     }

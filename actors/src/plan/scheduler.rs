@@ -4,11 +4,13 @@
 //! formed while an answer of the cache is outstanding, so that it is as full as memory allows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::config::{OrderConfig, SchedulerConfig};
 use crate::engine::{Caps, EngineError, Epoch, Segment, Step, StepOutcome};
 use crate::error::ReadError;
+use crate::limits::Limits;
 use crate::plan::counts::{Counts, Stage};
 use crate::plan::displace::Untouched;
 use crate::plan::draft::{Draft, Moment, StepLimits, form};
@@ -44,6 +46,8 @@ pub(crate) enum SchedulerEvent<S> {
     Unwant { key: SegmentKey },
     /// The engine is done with a step.
     Done { step: u64, epoch: Epoch, result: Result<StepOutcome<S>, EngineError> },
+    /// These are the limits of tenants from now on.
+    Limit(Arc<Limits>),
     /// Time has passed.
     Tick,
     /// Finish what was admitted.
@@ -67,8 +71,8 @@ pub(crate) struct Opening {
 /// What the scheduler actor is to do, in order.
 #[derive(Debug)]
 pub(crate) enum SchedulerEffect<S> {
-    /// Ask the cache to lease a path to the state `key`.
-    Lease { key: SegmentKey, path: Vec<PathSegment>, may_overflow: bool },
+    /// Ask the cache to lease a path to the state `key`; what is computed of that is its owner's.
+    Lease { key: SegmentKey, path: Vec<PathSegment>, owner: Option<TenantId>, may_overflow: bool },
     /// Give a lease back, and say how many decisions it served.
     Release { path: Vec<SegmentKey>, served: Served },
     /// Hand a computed chunk to the cache.
@@ -122,6 +126,7 @@ pub(crate) struct SchedulerCore<S> {
     /// Most reads that wait.
     pub(super) reads_max: usize,
     pub(super) order: OrderConfig,
+    pub(super) tenant_limits: Arc<Limits>,
     /// After what wait something in each lane has waited long.
     pub(super) patience: [Duration; 4],
     /// Whether a lane came ahead of more urgent ones in the last step.
@@ -174,6 +179,7 @@ impl<S: Segment> SchedulerCore<S> {
             relief: Relief::default(),
             reads_max: config.reads_max,
             order: config.order.clone(),
+            tenant_limits: Arc::default(),
             patience: config.patience(),
             led: false,
             keeps_segments: caps.keeps_segments,
@@ -216,6 +222,7 @@ impl<S: Segment> SchedulerCore<S> {
             }
             SchedulerEvent::Unwant { key } => self.unwant(key),
             SchedulerEvent::Done { step, epoch, result } => self.done(step, epoch, result, now),
+            SchedulerEvent::Limit(limits) => self.tenant_limits = limits,
             // Memory may have become free: pins end with time.
             SchedulerEvent::Tick => self.generation += 1,
             SchedulerEvent::Drain => self.begin_drain(now),
@@ -228,6 +235,11 @@ impl<S: Segment> SchedulerCore<S> {
     /// What was counted since this was last asked.
     pub(crate) fn take_counts(&mut self) -> Counts {
         std::mem::take(&mut self.counts)
+    }
+
+    /// By how many reads what waits of each tenant has grown since this was last asked.
+    pub(crate) fn take_queue_changes(&mut self) -> BTreeMap<TenantId, isize> {
+        self.queue.take_changes()
     }
 
     fn open(&mut self, opening: Opening) {

@@ -13,6 +13,8 @@ mod forecasting;
 #[cfg(test)]
 mod keeping;
 #[cfg(test)]
+mod limiting;
+#[cfg(test)]
 mod observing;
 #[cfg(test)]
 mod prewarm_ending;

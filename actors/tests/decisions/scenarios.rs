@@ -2,7 +2,7 @@
 //! of commands, `----`, and the steps that they lead to; the real actors run them in virtual time.
 //! `UPDATE=1 cargo test -p actors --test decisions scenario` writes the steps anew.
 //!
-//! Commands: `config NAME VALUE`; `at TIME submit NAME state=NAME:TOKENS suffix=TOKENS[xREADS]
+//! Commands: `config NAME VALUE`; `limit TENANT [weight=N] [reads=N] [share=X] [tokens=N]` (a minute); `at TIME submit NAME state=NAME:TOKENS suffix=TOKENS[xREADS]
 //! [lane=LANE] [tenant=NAME] [cancel=TIME] [drop]`; `at TIME prewarm state=NAME:TOKENS [lane=LANE]`.
 //! A step is printed as `TIME chunks STATE[from..to] rows NAME.. tokens`.
 
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use actors::{
     Config, DecisionId, DecisionMeta, Handle, Lane, Prefix, PrewarmSpec, ReadError, ReadSpec,
-    Register, SegmentKey, StepLogEntry, TenantId, start,
+    Register, SegmentKey, StepLogEntry, TenantId, TenantLimits, start,
 };
 use tokio::time::{sleep, timeout};
 
@@ -56,6 +56,17 @@ impl<'a> Line<'a> {
         names.keys.insert(prefix.state.key, name.to_owned());
         names.keys.insert(prefix.head.key, "head".to_owned());
         prefix
+    }
+
+    fn limits(&self) -> TenantLimits {
+        let number = |name| self.value(name).map(|value| value.parse::<u32>().unwrap());
+        TenantLimits {
+            weight: number("weight").unwrap_or(1),
+            reads_max: number("reads").map(|reads| reads as usize),
+            queue_share: self.value("share").map_or(1.0, |share| share.parse().unwrap()),
+            tokens_per_minute: number("tokens").map(u64::from),
+            ..TenantLimits::default()
+        }
     }
 
     fn reads(&self, seed: u32) -> Vec<ReadSpec> {
@@ -160,12 +171,16 @@ async fn play(text: &str) -> String {
     let mut config = Config::default();
     config.cache.kv_bytes = 100_000;
     let mut names = Names::default();
+    let mut limits = BTreeMap::new();
     let (mut submits, mut prewarms) = (Vec::new(), Vec::new());
     let commands = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     for (seed, line) in (0..).zip(commands) {
         let line = Line(line.split_whitespace().collect());
         match line.0[..] {
             ["config", name, value] => configure(&mut config, name, value),
+            ["limit", tenant, ..] => {
+                limits.insert(TenantId(tenant.into()), line.limits());
+            }
             ["at", _, "submit", name, ..] => submits.push(Submit {
                 at: line.at(),
                 name: name.to_owned(),
@@ -183,6 +198,7 @@ async fn play(text: &str) -> String {
         }
     }
     let handle = start(Arc::new(FakeEngine::new()), config).await.unwrap();
+    handle.limit(limits);
     let names = Arc::new(names);
     let mut tasks = Vec::new();
     for what in submits {

@@ -22,6 +22,7 @@ pub(crate) async fn watch(handle: Handle, kv_bytes: u64) {
         assert!(residency.used + residency.reserved <= kv_bytes, "{residency:?}");
         assert!(residency.overflow <= PATH_BYTES_MAX, "{residency:?}");
         assert!(residency.pinned <= residency.used, "{residency:?}");
+        assert!(snapshot.top_reads.len() <= 2 && snapshot.top_bytes.len() <= 2, "{snapshot:?}");
         assert!(snapshot.registration.balance(), "{:?}", snapshot.registration);
         let load = snapshot.load;
         let open = (load.waiting() + load.reads_in_flight) as u64;
@@ -43,6 +44,7 @@ pub(crate) fn at_the_end(handle: &Handle, engine: &FakeEngine, plan: &Plan, drai
         assert_eq!((load.decisions_open, load.wants_waiting), (0, 0));
         assert_eq!((residency.leased, residency.reserved, residency.overflow), (0, 0, 0));
         assert_eq!(residency.prewarms_waiting, 0);
+        assert_eq!((snapshot.tenants, &snapshot.top_reads[..]), (0, &[][..]), "a tenant is left");
         assert_eq!(residency.pinned, 0, "pins outlive their time");
         let counters = snapshot.registration;
         assert_eq!((counters.pending, counters.deferred, counters.running), (0, 0, 0));

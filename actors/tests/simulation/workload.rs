@@ -1,8 +1,9 @@
 //! What clients do, drawn from a seed.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use actors::{Config, Lane, Prefix, ReadSpec, Register};
+use actors::{Config, Lane, Prefix, ReadSpec, Register, TenantId, TenantLimits};
 
 use crate::fake::{NAN, POISON, faulty, prefix, prefix_of, spec};
 
@@ -155,4 +156,27 @@ fn draw_stage(dice: &mut Dice, is_calm: bool) -> Vec<ReadSpec> {
             _ => spec(dice.below(12), 1 + dice.below(90)),
         })
         .collect()
+}
+
+/// Limits of the two tenants, or of one, or of none; in a calm run none that refuses anything.
+pub(crate) fn draw_limits(dice: &mut Dice, is_calm: bool) -> BTreeMap<TenantId, TenantLimits> {
+    let mut limits = BTreeMap::new();
+    for tenant in [0, 1] {
+        if dice.chance(30) {
+            continue;
+        }
+        let mut own = TenantLimits {
+            weight: dice.one_of(&[1, 2, 7]),
+            kv_bytes_max: dice.one_of(&[None, Some(0), Some(300), Some(2_000)]),
+            pin_bytes_max: dice.one_of(&[None, Some(0), Some(1_000)]),
+            ..TenantLimits::default()
+        };
+        if !is_calm && dice.chance(50) {
+            own.reads_max = dice.one_of(&[None, Some(0), Some(8)]);
+            own.queue_share = dice.one_of(&[1.0, 0.01]);
+            own.tokens_per_minute = dice.one_of(&[None, Some(1_000), Some(100_000)]);
+        }
+        limits.insert(TenantId(tenant.to_string().into()), own);
+    }
+    limits
 }

@@ -1,5 +1,6 @@
 //! One run: actors, engine and clients of a seed, from the first arrival to silence.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,6 +57,7 @@ async fn live(seed: u64) -> Record {
     let engine = Arc::new(engine);
     let handle = start(Arc::clone(&engine), plan.config.clone()).await.unwrap();
     let watch = tokio::spawn(invariants::watch(handle.clone(), plan.config.cache.kv_bytes));
+    let limits = tokio::spawn(change_limits(handle.clone(), Dice::new(seed << 1), plan.is_calm));
     let clients: Vec<_> = plan
         .clients
         .iter()
@@ -69,6 +71,8 @@ async fn live(seed: u64) -> Record {
         seen.push(ended.unwrap());
     }
     watch.abort();
+    limits.abort();
+    handle.limit(BTreeMap::new());
     // Registrations, pins and prewarms without a waiter end too.
     sleep(Duration::from_secs(40)).await;
     invariants::at_the_end(&handle, &engine, &plan, report.is_some());
@@ -77,6 +81,17 @@ async fn live(seed: u64) -> Record {
     }
     // The log is a ring; what it lost does not matter for telling two runs apart.
     Record { seen, steps: handle.step_log() }
+}
+
+/// Replaces the limits of tenants again and again, in half of the runs.
+async fn change_limits(handle: Handle, mut dice: Dice, is_calm: bool) {
+    if dice.chance(50) {
+        return;
+    }
+    loop {
+        handle.limit(workload::draw_limits(&mut dice, is_calm));
+        sleep(dice.millis(1_500)).await;
+    }
 }
 
 async fn drain(handle: &Handle, plan: &Plan) -> Option<actors::DrainReport> {

@@ -5,6 +5,7 @@ use clap::{CommandFactory, Parser};
 use super::*;
 use crate::cli::{Cli, Command};
 use crate::config::{EngineConfig, HttpConfig, SchedulerConfig};
+use crate::dialect::problem::FullStatus;
 
 fn serve(flags: &[&str]) -> Result<Config, Faults> {
     let typed = Cli::parse_from(["docket", "serve"].iter().chain(flags));

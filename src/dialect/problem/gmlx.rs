@@ -147,6 +147,8 @@ fn of_rejection(reason: &RejectReason, usual: &Refusal) -> Told {
 fn of_request(fault: &RequestFault, usual: &Refusal) -> Told {
     match fault {
         RequestFault::Unauthorized => told(401, "authentication_error", fault),
+        RequestFault::NotAllowed { .. } => told(403, "permission_error", fault),
+        RequestFault::RateLimited { .. } => told(429, "rate_limit_error", fault),
         RequestFault::NotFound { .. }
         | RequestFault::NoPrewarm { .. }
         | RequestFault::NoTask { .. }

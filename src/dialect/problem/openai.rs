@@ -9,9 +9,10 @@ use super::{Fault, FullStatus, ImageRefusal, ImageRefusalKind, Refusal, RequestF
 use crate::error::{DecideError, Problem, Step};
 
 /// Types by status; what is not listed is the server's fault.
-const TYPES: [(u16, &str); 9] = [
+const TYPES: [(u16, &str); 10] = [
     (400, INVALID),
     (401, "authentication_error"),
+    (403, "permission_error"),
     (404, INVALID),
     (405, INVALID),
     (408, "timeout"),
@@ -111,7 +112,9 @@ fn of_request(fault: &RequestFault, refusal: &Refusal) -> Told {
     let code = match fault {
         RequestFault::Unauthorized => "invalid_api_key",
         RequestFault::NotFound { .. } => "unknown_url",
-        RequestFault::NoPrewarm { .. }
+        RequestFault::RateLimited { .. } => "rate_limit_exceeded",
+        RequestFault::NotAllowed { .. }
+        | RequestFault::NoPrewarm { .. }
         | RequestFault::NoTask { .. }
         | RequestFault::MethodNotAllowed { .. }
         | RequestFault::UnknownDialect { .. }

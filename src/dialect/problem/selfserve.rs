@@ -115,6 +115,8 @@ fn of_rejection(reason: &RejectReason) -> (u16, &'static str) {
 fn of_request(fault: &RequestFault) -> (u16, &'static str) {
     match fault {
         RequestFault::Unauthorized => (401, "unauthorized"),
+        RequestFault::NotAllowed { .. } => (403, "forbidden"),
+        RequestFault::RateLimited { .. } => (429, "rate_limited"),
         RequestFault::NotFound { .. }
         | RequestFault::UnknownDialect { .. }
         | RequestFault::Header { .. }

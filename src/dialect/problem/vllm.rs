@@ -132,6 +132,8 @@ fn of_request(fault: &RequestFault, status: u16) -> (u16, Value) {
         }
         RequestFault::Panicked => internal(&message),
         RequestFault::Unauthorized
+        | RequestFault::NotAllowed { .. }
+        | RequestFault::RateLimited { .. }
         | RequestFault::NotFound { .. }
         | RequestFault::UnknownDialect { in_path: true, .. }
         | RequestFault::MethodNotAllowed { .. }
@@ -157,11 +159,13 @@ fn unavailable(message: &str) -> (u16, Value) {
 fn phrase(status: u16) -> &'static str {
     match status {
         400 => BAD_FORM,
+        403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
         408 => "Request Timeout",
         413 => "Request Entity Too Large",
         414 => "Request-URI Too Long",
+        429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
         503 => "Service Unavailable",
         504 => "Gateway Timeout",

@@ -144,16 +144,52 @@ fn what_cannot_be_in_time_is_offered_the_lane_whose_limit_it_keeps() {
 
 #[test]
 fn one_tenant_cannot_fill_the_queue() {
-    let full = Backlog { tenant_reads: LIMITS().tenant_reads_max, ..backlog(800, 10) };
-    let refused = admit(full, newcomer(Lane::Urgent, 1, 1), &LIMITS());
+    let tenant = Found { reads: LIMITS().tenant_reads_max, ..Found::default() };
+    let refused =
+        admit(Backlog { tenant, ..backlog(800, 10) }, newcomer(Lane::Urgent, 1, 1), &LIMITS());
     assert!(matches!(refused, Err(RejectReason::TenantFull { .. })), "{refused:?}");
+}
+
+/// Admits so many reads of a tenant of which something waits, or says which limit is exceeded.
+fn limit_of(tenant: Found, reads: usize) -> Option<(usize, usize)> {
+    let backlog = Backlog { tenant, ..backlog(100, 10) };
+    match admit(backlog, newcomer(Lane::Urgent, reads, 1), &LIMITS()) {
+        Ok(_) => None,
+        Err(RejectReason::TenantFull { reads_waiting, reads_max, retry_after }) => {
+            assert_eq!(retry_after, drain_time(backlog, Lane::Idle));
+            Some((reads_waiting, reads_max))
+        }
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_tenants_own_limit_of_reads_takes_the_place_of_the_servers() {
+    let with = |reads, reads_max| Found { reads, reads_max, ..Found::default() };
+    assert_eq!(limit_of(with(7, Some(10)), 3), None);
+    assert_eq!(limit_of(with(7, Some(10)), 4), Some((7, 10)));
+    assert_eq!(limit_of(with(0, Some(10)), 400), None, "nothing of it is there");
+    assert_eq!(limit_of(with(800, Some(900)), 100), None, "it may be larger");
+    assert_eq!(limit_of(with(760, None), 9), Some((760, 768)));
+}
+
+#[test]
+fn what_waits_of_a_tenant_keeps_to_its_share_of_the_queue() {
+    let with = |waiting, share| Found { waiting, queue_share: Some(share), ..Found::default() };
+    assert_eq!(limit_of(with(500, 0.5), 12), None, "half of 1,024");
+    assert_eq!(limit_of(with(500, 0.5), 13), Some((500, 512)));
+    assert_eq!(limit_of(with(0, 0.000_001), 400), None, "nothing of it waits");
+    assert_eq!(limit_of(with(1, 0.0), 1), Some((1, 0)));
+    let running = Found { reads: 64, ..with(0, 0.01) };
+    assert_eq!(limit_of(running, 20), None, "what runs does not wait");
 }
 
 #[test]
 fn a_tenant_asks_for_no_more_than_flows_into_its_bucket() {
-    let bucket = |held| Some(Bucket { held, burst: 1_000, rate: 100 });
     let asked = |held, tokens| {
-        let backlog = Backlog { bucket: bucket(held), ..backlog(0, 0) };
+        let bucket = Some(Bucket { held, burst: 1_000, per_minute: 6_000 });
+        let tenant = Found { bucket, ..Found::default() };
+        let backlog = Backlog { tenant, ..backlog(0, 0) };
         admit(backlog, newcomer(Lane::Normal, 1, tokens), &LIMITS())
     };
     assert_eq!(asked(300.0, 300), Ok(Admitted::AsIs));

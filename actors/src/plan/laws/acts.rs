@@ -16,9 +16,11 @@ pub(super) enum Act {
     Promote(u32),
     Pass(u64),
     Withdraw(usize),
+    Limit(Option<u64>, u32),
 }
 
 pub(super) fn act() -> impl Strategy<Value = Act> {
+    let bytes = || prop::option::of(0u64..1_200);
     prop_oneof![
         4 => (0..STATES, 0usize..4, 1u32..6).prop_map(|(a, b, c)| Act::Submit(a, b, c)),
         2 => (0usize..6).prop_map(Act::Close),
@@ -29,5 +31,6 @@ pub(super) fn act() -> impl Strategy<Value = Act> {
         1 => (0..STATES).prop_map(Act::Promote),
         1 => (1u64..400).prop_map(Act::Pass),
         1 => (0usize..6).prop_map(Act::Withdraw),
+        1 => (bytes(), 0u32..4).prop_map(|(a, b)| Act::Limit(a, b)),
     ]
 }

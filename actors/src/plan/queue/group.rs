@@ -191,6 +191,11 @@ impl Group {
         (place.1 < want).then_some(first.read)
     }
 
+    /// On whose account its state is computed: the tenant of what waits in its best lane.
+    pub(crate) fn owner(&self) -> Option<&TenantId> {
+        self.tally.first_key_value().map(|((_, tenant), _)| tenant)
+    }
+
     /// Tenants on whose account something waits, each with its best lane.
     pub(crate) fn tenants(&self) -> BTreeMap<TenantId, Lane> {
         // A later entry takes the place of an earlier one, so the best lane comes last.

@@ -95,7 +95,9 @@ mod tests {
     fn use_state(ledger: &mut Residency<Run>, name: u32, now: Instant) {
         ledger.set_now(now);
         let path = path_of(&prefix(name, 118));
-        let LeaseReply::Granted(parts) = ledger.lease(&path, false, now) else { panic!("no room") };
+        let LeaseReply::Granted(parts) = ledger.lease((&path, None), false, now) else {
+            panic!("no room")
+        };
         for (segment, parts) in path.iter().zip(parts) {
             let from: u32 = parts.iter().map(Segment::tokens).sum();
             if from < segment.len() {
@@ -127,7 +129,7 @@ mod tests {
     fn a_ledger_without_a_clock_tells_nothing() {
         let mut ledger = Residency::<Run>::new(caps(), CacheConfig::default(), true, 3);
         let path = path_of(&prefix(1, 118));
-        ledger.lease(&path, false, start_of_time());
+        ledger.lease((&path, None), false, start_of_time());
         assert_eq!(ledger.take_ages(), []);
     }
 }

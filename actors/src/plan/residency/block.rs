@@ -3,6 +3,7 @@
 use crate::engine::{PAGE_TOKENS, Segment};
 use crate::plan::path::PathSegment;
 use crate::plan::residency::ages::Stamp;
+use crate::plan::residency::owners::Slot;
 use crate::plan::residency::queues::{Class, Place};
 use crate::plan::residency::{Change, DropReason, Lease, Residency};
 use crate::plan::segments::Served;
@@ -18,6 +19,8 @@ pub(super) struct Block<S> {
     pub(super) locks: u32,
     /// Pins among these.
     pub(super) pins: u32,
+    /// Whose it is.
+    pub(super) owner: Option<Slot>,
     /// Whose pin budget it is counted in.
     pub(super) pinned_by: Option<TenantId>,
     pub(super) part: S,
@@ -77,8 +80,8 @@ impl<S: Segment> Residency<S> {
         let Some(lease) = self.leases.get(&key) else { return };
         let (start, is_first) = (lease.segment.start + lease.done, lease.end.is_none());
         let before = lease.parent.and_then(|parent| self.leases.get(&parent)?.end);
-        let (parent, overflow, is_head) =
-            (lease.end.or(before), lease.overflow, lease.segment.is_head);
+        let (parent, overflow, is_head, owner) =
+            (lease.end.or(before), lease.overflow, lease.segment.is_head, &lease.owner);
         let tokens = part.tokens();
         if self.blocks.contains_key(&piece) {
             self.duplicate_tokens += if is_adopted { 0 } else { u64::from(tokens) };
@@ -89,7 +92,8 @@ impl<S: Segment> Residency<S> {
             let kept = self.caps.keeps_segments && is_head || self.retains && !overflow;
             let stamp = self.ages.stamp();
             let block = new_block(parent, part, start);
-            self.insert(piece, Block { is_head, kept, overflow, stamp, ..block });
+            let owner = owner.as_ref().map(|tenant| self.owners.enter(tenant, block.bytes));
+            self.insert(piece, Block { owner, is_head, kept, overflow, stamp, ..block });
         }
         if is_first {
             self.lock(Some(piece));
@@ -131,6 +135,8 @@ impl<S: Segment> Residency<S> {
         }
         self.bytes.used += block.bytes_within();
         self.bytes.overflow += block.bytes - block.bytes_within();
+        // Until it is locked.
+        self.owners.keep(block.owner, block.bytes_within());
         self.blocks.insert(key, block);
         self.changes.push(Change::Resident(key));
     }
@@ -142,6 +148,7 @@ impl<S: Segment> Residency<S> {
         block.overflow = false;
         block.kept |= retains;
         let (bytes, is_locked) = (block.bytes, block.locks > 0);
+        debug_assert!(is_locked, "nothing locks a block beyond the budget");
         self.bytes.overflow -= bytes;
         self.bytes.used += bytes;
         self.bytes.locked += if is_locked { bytes } else { 0 };
@@ -160,10 +167,26 @@ impl<S: Segment> Residency<S> {
         let block = self.blocks.get_mut(&key)?;
         block.locks += 1;
         if block.locks == 1 {
-            self.bytes.locked += block.bytes_within();
-            self.queues.remove(key);
+            let (owner, bytes) = (block.owner, block.bytes_within());
+            let parent = block.parent;
+            self.bytes.locked += bytes;
+            self.owners.take(owner, bytes);
+            self.dequeue(key, owner);
+            return parent;
         }
         block.parent
+    }
+
+    /// Puts a block among those that may be evicted.
+    pub(super) fn enqueue(&mut self, key: SegmentKey, place: Place) {
+        let Some(block) = self.blocks.get(&key) else { return };
+        self.queues.push(key, block.class, place);
+        self.owners.push(block.owner, key, (block.class, place));
+    }
+
+    fn dequeue(&mut self, key: SegmentKey, owner: Option<Slot>) {
+        self.queues.remove(key);
+        self.owners.remove(owner, key);
     }
 
     /// Takes a lock off a piece and all that lies before it, and drops what nothing keeps.
@@ -176,6 +199,7 @@ impl<S: Segment> Residency<S> {
             at = block.parent;
             if block.locks == 0 {
                 self.bytes.locked -= block.bytes_within();
+                self.owners.keep(block.owner, block.bytes_within());
                 self.settle(key);
             }
         }
@@ -194,9 +218,8 @@ impl<S: Segment> Residency<S> {
             self.remove_with_children(key, reason);
             return;
         }
-        let block = &self.blocks[&key];
-        if block.children == 0 {
-            self.queues.push(key, block.class, Place::Newest);
+        if self.blocks[&key].children == 0 {
+            self.enqueue(key, Place::Newest);
         }
     }
 
@@ -254,7 +277,9 @@ impl<S: Segment> Residency<S> {
         let Some(block) = self.blocks.remove(&key) else { return };
         assert!(block.locks == 0, "{key:?} is dropped while it is leased or pinned");
         assert!(block.children == 0, "{key:?} is dropped before what stands on it");
-        self.queues.remove(key);
+        self.dequeue(key, block.owner);
+        self.owners.take(block.owner, block.bytes_within());
+        self.owners.leave(block.owner, block.bytes);
         self.bytes.used -= block.bytes_within();
         self.bytes.overflow -= block.bytes - block.bytes_within();
         if block.class == Class::Protected {
@@ -270,7 +295,7 @@ impl<S: Segment> Residency<S> {
         parent.children -= 1;
         if parent.children == 0 && parent.locks == 0 && !parent.overflow {
             // It was used when its child was, so it is as old.
-            self.queues.push(parent_key, parent.class, Place::Oldest);
+            self.enqueue(parent_key, Place::Oldest);
         }
     }
 }
@@ -281,6 +306,7 @@ fn new_block<S: Segment>(parent: Option<SegmentKey>, part: S, start: u32) -> Blo
         children: 0,
         locks: 0,
         pins: 0,
+        owner: None,
         pinned_by: None,
         bytes: part.bytes(),
         part,

@@ -37,10 +37,20 @@ impl<S: Segment> Residency<S> {
         (tenant, ttl): (&TenantId, Duration),
         now: Instant,
     ) -> Option<Instant> {
-        self.expire_pins(now);
+        self.end_old_pins(now);
+        let until = self.try_pin(path, (tenant, ttl), now + ttl);
+        self.trim();
+        until
+    }
+
+    fn try_pin(
+        &mut self,
+        path: &[PathSegment],
+        (tenant, ttl): (&TenantId, Duration),
+        until: Instant,
+    ) -> Option<Instant> {
         let key = path.last()?.key;
         let end = self.end_of(path).filter(|end| !self.is_beyond_budget(Some(*end)))?;
-        let until = now + ttl;
         if let Some(pin) = self.pins.get_mut(&key) {
             pin.until = pin.until.max(until);
             pin.ttl = pin.ttl.max(ttl);
@@ -49,18 +59,25 @@ impl<S: Segment> Residency<S> {
         let own = self.pinnable(end);
         let fresh = own.iter().filter(|key| self.blocks[*key].pins == 0);
         let bytes: u64 = fresh.map(|key| self.blocks[key].bytes).sum();
-        let mine = self.pinned_of.get(tenant).copied().unwrap_or(0);
+        let payer = tenant.to_payer();
+        let mine = self.pinned_of.get(&payer).copied().unwrap_or(0);
         let is_over_budget = self.bytes.pinned + bytes > self.config.pin_bytes()
-            || mine + bytes > self.config.pin_tenant_bytes();
+            || mine + bytes > self.pin_bytes_max(tenant);
         if is_over_budget || !self.caps.keeps_segments {
             return None;
         }
         for key in own {
-            self.count_pin(key, tenant);
+            self.count_pin(key, &payer);
         }
         self.lock(Some(end));
         self.pins.insert(key, Pin { until, ttl, tenant: tenant.clone(), end });
         Some(until)
+    }
+
+    /// Bytes that the pins of a tenant may hold.
+    pub(super) fn pin_bytes_max(&self, tenant: &TenantId) -> u64 {
+        let own = self.owners.limits().pin_bytes_max(tenant);
+        own.unwrap_or_else(|| self.config.pin_tenant_bytes())
     }
 
     /// Gives up the pin of a state, if it is the tenant's; the state stays until room is needed.
@@ -68,6 +85,7 @@ impl<S: Segment> Residency<S> {
         let is_theirs = self.pins.get(&key).is_some_and(|pin| pin.tenant == *tenant);
         if is_theirs {
             self.end_pin(key);
+            self.trim();
         }
         is_theirs
     }
@@ -75,6 +93,12 @@ impl<S: Segment> Residency<S> {
     /// Unpins what has outlived its time; it stays until room is needed. What is leased is in use,
     /// which makes its pin young again: decisions that follow each other closely share one lease.
     pub(crate) fn expire_pins(&mut self, now: Instant) {
+        self.end_old_pins(now);
+        self.trim();
+    }
+
+    /// The same, but what their tenants keep too much of stays for now.
+    pub(super) fn end_old_pins(&mut self, now: Instant) {
         let mut over = Vec::new();
         for (key, pin) in self.pins.iter_mut().filter(|(_, pin)| pin.until <= now) {
             if self.leases.contains_key(key) {

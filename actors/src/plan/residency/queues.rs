@@ -65,6 +65,16 @@ impl Queues {
         queue.iter().rev().take(window).map(|(key, ())| *key).collect()
     }
 
+    /// All blocks with their queue, those of each queue oldest first.
+    pub(super) fn oldest_first(&self) -> Vec<(SegmentKey, Class)> {
+        let of = |queue: &LruCache<SegmentKey, ()>, class| {
+            queue.iter().rev().map(|(key, ())| (*key, class)).collect::<Vec<_>>()
+        };
+        let mut all = of(&self.probation, Class::Probation);
+        all.extend(of(&self.protected, Class::Protected));
+        all
+    }
+
     /// Takes the oldest protected block out.
     pub(super) fn pop_protected(&mut self) -> Option<SegmentKey> {
         self.protected.pop_lru().map(|(key, ())| key)

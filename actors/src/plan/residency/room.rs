@@ -44,6 +44,11 @@ impl<S: Segment> Residency<S> {
     /// for its cost alone.
     fn victim(&mut self) -> Option<SegmentKey> {
         let candidates = self.queues.candidates();
+        self.least_of(&candidates)
+    }
+
+    /// The one of these, the oldest first, whose loss costs least for its bytes.
+    pub(super) fn least_of(&mut self, candidates: &[SegmentKey]) -> Option<SegmentKey> {
         let worth = |key: &SegmentKey| self.blocks.get(key).map_or(0.0, worth_of);
         let ranked = candidates.iter().enumerate();
         let least = ranked.min_by(|(_, one), (_, other)| worth(one).total_cmp(&worth(other)));
@@ -64,8 +69,9 @@ impl<S: Segment> Residency<S> {
             if let Some(block) = self.blocks.get_mut(&key) {
                 block.class = Class::Probation;
                 self.bytes.protected -= block.bytes;
+                self.owners.remove(block.owner, key);
             }
-            self.queues.push(key, Class::Probation, Place::Newest);
+            self.enqueue(key, Place::Newest);
         }
     }
 
@@ -79,6 +85,7 @@ impl<S: Segment> Residency<S> {
             block.overflow = false;
             self.bytes.overflow -= bytes;
             self.bytes.used += bytes;
+            self.owners.keep(block.owner, bytes);
         }
         true
     }

@@ -10,7 +10,7 @@ use super::*;
 use crate::plan::residency::queues::Class;
 
 /// Sums, links, locks and queues agree with each other.
-fn check(ledger: &Ledger, leases: &BTreeMap<SegmentKey, u32>) {
+pub(super) fn check(ledger: &Ledger, leases: &BTreeMap<SegmentKey, u32>) {
     let view = ledger.view();
     assert!(view.used + view.reserved <= view.budget, "{view:?}");
     let blocks = || ledger.blocks.values();
@@ -37,6 +37,7 @@ fn check(ledger: &Ledger, leases: &BTreeMap<SegmentKey, u32>) {
         ledger.leases.iter().map(|(key, lease)| (*key, lease.count)).collect();
     assert_eq!(&given, leases, "leases in = leases out");
     check_tree(ledger);
+    ledger.check_owners();
     for lease in ledger.leases.values() {
         let parts: Vec<_> = ledger.parts(&lease.segment);
         let done = parts.iter().fold(lease.segment.start, |at, part| {
@@ -147,7 +148,7 @@ impl World {
         match *act {
             Act::Lease(index, may_overflow) => {
                 let path = family(index);
-                if is_granted(&ledger.lease(&path, may_overflow, now)) {
+                if is_granted(&ledger.lease((&path, None), may_overflow, now)) {
                     self.held.push(path);
                 }
             }

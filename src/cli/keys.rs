@@ -1,0 +1,268 @@
+//! `docket keys`: the key file from the command line.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use clap::{Args, Subcommand};
+use thiserror::Error;
+
+use crate::tenants::{
+    Added, Change, EditError, Fault, Key, KeyFile, KeyId, Tenant, Value, listed, moment,
+};
+
+/// Heading of the flags that describe a key or its tenant; no environment variable sets these, since
+/// those of the same name are the server's.
+pub(crate) const DESCRIBED: &str = "The key and its tenant";
+
+/// What to do with which key file.
+#[derive(Debug, Args)]
+pub struct KeysArgs {
+    /// The key file: that of `docket serve --keys`
+    #[arg(long, global = true, env = "DOCKET_KEYS", value_name = "FILE")]
+    pub file: Option<PathBuf>,
+
+    /// What to do
+    #[command(subcommand)]
+    pub command: KeysCommand,
+}
+
+/// What to do with a key file.
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Make a key for a tenant and print it, this once; file and tenant are made where absent
+    New(Box<NewArgs>),
+    /// List all tenants and their keys
+    List,
+    /// Remove a key
+    Revoke(RevokeArgs),
+}
+
+/// Which key to remove.
+#[derive(Debug, Args)]
+pub struct RevokeArgs {
+    /// Its id: the 8 digits after `dk_`
+    #[arg(value_name = "ID")]
+    pub id: String,
+}
+
+/// What key to make, and what to set of its tenant.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = DESCRIBED)]
+pub struct NewArgs {
+    /// Whose the key is: 1 to 64 letters, digits, `.`, `_` and `-`
+    #[arg(value_name = "TENANT")]
+    pub tenant: String,
+
+    /// What the key is for, at most 200 characters
+    #[arg(long, value_name = "TEXT")]
+    pub note: Option<String>,
+
+    /// When the key ends: 90d, 12h, or a time such as 2027-01-01T00:00:00Z [default: never]
+    #[arg(long, value_name = "TIME")]
+    pub expires: Option<String>,
+
+    /// The tenant's part of the engine where several wait, 1 to 1000
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+    pub weight: Option<i64>,
+
+    /// Highest lane that the tenant may ask for: urgent, normal, batch or idle
+    #[arg(long, value_name = "LANE")]
+    pub lane: Option<String>,
+
+    /// The tenant's requests a minute
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+    pub requests_per_minute: Option<i64>,
+
+    /// The tenant's tokens a minute
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+    pub tokens_per_minute: Option<i64>,
+
+    /// The tenant's reads that may wait or run
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+    pub reads_max: Option<i64>,
+
+    /// Part of the server's --reads-max that the tenant may fill, above 0 to 1
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    pub queue_share: Option<f64>,
+
+    /// Bytes of the tenant's kept states
+    #[arg(long, value_name = "SIZE")]
+    pub kv_bytes: Option<String>,
+
+    /// Bytes of the tenant's pinned states
+    #[arg(long, value_name = "SIZE")]
+    pub pin_bytes: Option<String>,
+
+    /// Names of the models that the tenant may ask for, separated by commas
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    pub models: Vec<String>,
+
+    /// Whether the tenant may name sub-tenants
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "true")]
+    pub act_for: Option<bool>,
+
+    /// Whether the tenant sees what concerns all tenants
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "true")]
+    pub operator: Option<bool>,
+
+    /// When the tenant ends and all its keys with it, as --expires
+    #[arg(long, value_name = "TIME")]
+    pub tenant_expires: Option<String>,
+}
+
+/// Why nothing was done.
+#[derive(Debug, Error)]
+pub enum KeysError {
+    /// No file is named.
+    #[error("no key file is named; give --file FILE or set DOCKET_KEYS")]
+    NoFile,
+    /// A flag's value cannot be.
+    #[error("{0}: {1}")]
+    Flag(&'static str, String),
+    /// The file cannot be read.
+    #[error("{} cannot be used:\n{}", .0.display(), listed(.1))]
+    Faults(PathBuf, Vec<Fault>),
+    /// The file was not changed.
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    /// A key is in the file that nobody has seen.
+    #[error("standard output: {1}; revoke key {0}, which nobody has seen")]
+    Unseen(KeyId, io::Error),
+    /// What was done could not be told.
+    #[error("output: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// Does what was asked for. Standard output has a new key alone, so that it can be taken by a script.
+///
+/// # Errors
+/// [`KeysError`]; but for the last two the file is as it was.
+pub fn run(
+    arguments: &KeysArgs,
+    now: SystemTime,
+    (out, told): (&mut impl Write, &mut impl Write),
+) -> Result<(), KeysError> {
+    let named = arguments.file.as_ref().filter(|path| !path.as_os_str().is_empty());
+    let file = KeyFile::new(named.ok_or(KeysError::NoFile)?);
+    match &arguments.command {
+        KeysCommand::New(new) => {
+            let added = add(&file, new, now)?;
+            tell(&file, new, &added, told)?;
+            let shown = writeln!(out, "{}", added.text.reveal()).and_then(|()| out.flush());
+            shown.map_err(|error| KeysError::Unseen(added.id, error))
+        }
+        KeysCommand::List => list(&file, now, (out, told)),
+        KeysCommand::Revoke(revoked) => {
+            let id = KeyId::parse(&revoked.id);
+            let id = id.map_err(|message| KeysError::Flag("ID", message))?;
+            let tenant = file.revoke(&id)?;
+            Ok(writeln!(out, "key {id} of tenant {} is revoked", tenant.0)?)
+        }
+    }
+}
+
+fn add(file: &KeyFile, new: &NewArgs, now: SystemTime) -> Result<Added, KeysError> {
+    let end = |flag, text: &Option<String>| {
+        let end = text.as_deref().map(|text| moment::parse_end(text, now));
+        end.transpose().map_err(|message| KeysError::Flag(flag, message))
+    };
+    let expires = end("--expires", &new.expires)?;
+    let tenant_expires = end("--tenant-expires", &new.tenant_expires)?;
+    let mut changes = new.changes();
+    changes.extend(tenant_expires.map(|end| ("expires", moment::value(end))));
+    Ok(file.add(&new.tenant, &changes, (new.note.clone(), expires), now)?)
+}
+
+impl NewArgs {
+    /// The tenant's fields that were typed, as the file has them: what they may be is decided there.
+    fn changes(&self) -> Vec<Change> {
+        let number = |value: Option<i64>| value.map(Value::from);
+        let text = |value: &Option<String>| value.as_deref().map(Value::from);
+        let models = (!self.models.is_empty()).then(|| self.models.iter().collect::<Value>());
+        let fields = [
+            ("weight", number(self.weight)),
+            ("lane", text(&self.lane)),
+            ("requests_per_minute", number(self.requests_per_minute)),
+            ("tokens_per_minute", number(self.tokens_per_minute)),
+            ("reads_max", number(self.reads_max)),
+            ("queue_share", self.queue_share.map(Value::from)),
+            ("kv_bytes", text(&self.kv_bytes)),
+            ("pin_bytes", text(&self.pin_bytes)),
+            ("models", models),
+            ("act_for", self.act_for.map(Value::from)),
+            ("operator", self.operator.map(Value::from)),
+        ];
+        fields.into_iter().filter_map(|(field, value)| Some((field, value?))).collect()
+    }
+}
+
+fn tell(
+    file: &KeyFile,
+    new: &NewArgs,
+    added: &Added,
+    told: &mut impl Write,
+) -> Result<(), KeysError> {
+    let (path, tenant, id) = (file.path.display(), &new.tenant, &added.id);
+    if added.new_file {
+        writeln!(told, "made {path}; a server reads it with --keys {path}")?;
+    }
+    if added.new_tenant {
+        writeln!(told, "made tenant {tenant}")?;
+    }
+    let mut fields: Vec<&str> = new.changes().into_iter().map(|(field, _)| field).collect();
+    fields.extend(new.tenant_expires.as_ref().map(|_| "expires"));
+    if !fields.is_empty() {
+        writeln!(told, "set {} of tenant {tenant}", fields.join(", "))?;
+    }
+    let end = added.keyring.key(id).map_or_else(String::new, |(_, key)| key.end());
+    writeln!(told, "made key {id} of tenant {tenant}, which expires {end}; it is shown this once")?;
+    Ok(())
+}
+
+fn list(
+    file: &KeyFile,
+    now: SystemTime,
+    (out, told): (&mut impl Write, &mut impl Write),
+) -> Result<(), KeysError> {
+    let (keyring, stamp) =
+        file.load().map_err(|faults| KeysError::Faults(file.path.clone(), faults))?;
+    if let Some(warning) = stamp.warning() {
+        writeln!(told, "warning: {}: {warning}", file.path.display())?;
+    }
+    let mut rows = vec![["TENANT", "ID", "STATE", "CREATED", "EXPIRES", "NOTE"].map(String::from)];
+    for tenant in keyring.tenants() {
+        rows.extend(tenant.keys.iter().map(|key| row(tenant, key, now)));
+        if tenant.keys.is_empty() {
+            rows.push([&tenant.name.0, "-", "no key", "-", "-", ""].map(String::from));
+        }
+    }
+    Ok(write_table(&rows, out)?)
+}
+
+fn row(tenant: &Tenant, key: &Key, now: SystemTime) -> [String; 6] {
+    let state = match (tenant.is_expired(now), key.is_expired(now)) {
+        (false, false) => "valid",
+        (false, true) => "expired",
+        (true, _) => "tenant expired",
+    };
+    let created = key.created.map_or_else(|| "-".to_owned(), moment::written);
+    let note = key.note.clone().unwrap_or_default();
+    [tenant.name.0.to_string(), key.id.to_string(), state.to_owned(), created, key.end(), note]
+}
+
+fn write_table(rows: &[[String; 6]], out: &mut impl Write) -> io::Result<()> {
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths = [0, 1, 2, 3, 4].map(width);
+    for row in rows {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  "));
+        let line = cells.collect::<String>() + &row[5];
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! `docket keys` as it is typed, on files of its own.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use clap::Parser;
+use tempfile::TempDir;
+
+use super::*;
+use crate::tenants::{Found, Keyring};
+
+#[derive(Debug, Parser)]
+struct Typed {
+    #[command(flatten)]
+    keys: KeysArgs,
+}
+
+/// What was printed, what was told, and how it ended.
+struct Ran {
+    out: String,
+    told: String,
+    outcome: Result<(), KeysError>,
+}
+
+fn now() -> SystemTime {
+    UNIX_EPOCH + Duration::from_hours(498_900)
+}
+
+fn run_at(folder: &TempDir, typed: &[&str], now: SystemTime) -> Ran {
+    let path = folder.path().join("keys.toml");
+    let path = path.to_str().unwrap();
+    let typed =
+        Typed::try_parse_from(["keys"].iter().chain(typed).chain(&["--file", path])).unwrap();
+    let (mut out, mut told) = (Vec::new(), Vec::new());
+    let outcome = run(&typed.keys, now, (&mut out, &mut told));
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ran { out: text(out), told: text(told), outcome }
+}
+
+fn run_in(folder: &TempDir, typed: &[&str]) -> Ran {
+    run_at(folder, typed, now())
+}
+
+fn ring(folder: &TempDir) -> Keyring {
+    KeyFile::new(folder.path().join("keys.toml")).load().unwrap().0
+}
+
+#[test]
+fn a_new_key_is_all_that_is_printed() {
+    let folder = TempDir::new().unwrap();
+    let ran = run_in(&folder, &["new", "acme", "--note", "laptop", "--expires", "90d"]);
+    ran.outcome.unwrap();
+    let key = ran.out.strip_suffix('\n').unwrap();
+    assert!(key.starts_with("dk_") && key.len() == 55 && !key.contains(char::is_whitespace));
+    assert!(ran.told.contains("made tenant acme") && ran.told.contains("2027-02-28T12:00:00Z"));
+    assert!(!ran.told.contains(&key[12..]), "{}", ran.told);
+    let ring = ring(&folder);
+    assert!(matches!(ring.find(key.as_bytes(), now()), Found::Valid(..)));
+    let end = now() + Duration::from_hours(24 * 90);
+    assert!(matches!(ring.find(key.as_bytes(), end), Found::Expired(..)));
+}
+
+#[test]
+fn every_setting_can_be_typed_and_is_checked_as_in_the_file() {
+    let folder = TempDir::new().unwrap();
+    let typed = "new acme --weight 2 --lane batch --requests-per-minute 600 --tokens-per-minute \
+                 1000000 --reads-max 256 --queue-share 0.5 --kv-bytes 2GiB --pin-bytes 0 --models \
+                 a,b:1 --act-for --operator=true --tenant-expires 2027-01-01T00:00:00Z";
+    run_in(&folder, &typed.split_whitespace().collect::<Vec<_>>()).outcome.unwrap();
+    let text = std::fs::read_to_string(folder.path().join("keys.toml")).unwrap();
+    let fields = "weight = 2\nlane = \"batch\"\nrequests_per_minute = 600\ntokens_per_minute = \
+                  1000000\nreads_max = 256\nqueue_share = 0.5\nkv_bytes = \"2GiB\"\npin_bytes = \
+                  \"0\"\nmodels = [\"a\", \"b:1\"]\nact_for = true\noperator = true\nexpires = \
+                  2027-01-01T00:00:00Z\n";
+    assert!(text.contains(&format!("[tenants.acme]\n{fields}")), "{text}");
+
+    let ran = run_in(&folder, &["new", "acme", "--act-for=false", "--weight", "3"]);
+    ran.outcome.unwrap();
+    assert!(ran.told.starts_with("set weight, act_for of tenant acme\nmade key"), "{}", ran.told);
+    let settings = ring(&folder).tenant("acme").unwrap().settings.clone();
+    assert_eq!((settings.act_for, settings.operator, settings.weight), (false, true, 3));
+
+    for (typed, told) in [
+        (["--weight", "-1"], "tenants.acme.weight: -1 is not within 1 to 1000"),
+        (["--lane", "fast"], "tenants.acme.lane: this is no lane"),
+        (["--queue-share", "1.5"], "tenants.acme.queue_share: 1.5 is not above 0"),
+        (["--kv-bytes", "much"], "tenants.acme.kv_bytes: this text is no size"),
+        (["--expires", "90"], "--expires: \"90\" is no time"),
+        (["--tenant-expires", "1970-01-01T00:00:00Z"], "--tenant-expires: 1970-01-01T00:00:00Z is"),
+    ] {
+        let ran = run_in(&folder, &["new", "acme", typed[0], typed[1]]);
+        let error = ran.outcome.unwrap_err().to_string();
+        assert!(error.contains(told) && ran.out.is_empty(), "{error}");
+        assert!(error.starts_with("--") || error.contains("keys.toml is not changed"), "{error}");
+    }
+    assert_eq!(ring(&folder).tenant("acme").unwrap().keys.len(), 2, "and nothing was made");
+}
+
+#[test]
+fn the_list_has_every_key_and_no_hash() {
+    let folder = TempDir::new().unwrap();
+    for typed in [
+        ["new", "acme", "--note", "laptop"],
+        ["new", "acme", "--expires", "1h"],
+        ["new", "zeta", "--tenant-expires", "2h"],
+        ["new", "mid", "--weight", "2"],
+    ] {
+        run_in(&folder, &typed).outcome.unwrap();
+    }
+    let id = ring(&folder).tenant("mid").unwrap().keys[0].id.clone();
+    let ran = run_in(&folder, &["revoke", id.as_str()]);
+    ran.outcome.unwrap();
+    assert_eq!(ran.out, format!("key {id} of tenant mid is revoked\n"));
+
+    let ran = run_at(&folder, &["list"], now() + Duration::from_hours(2));
+    ran.outcome.unwrap();
+    let columns: Vec<String> = ran
+        .out
+        .lines()
+        .map(|line| {
+            let cells = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty());
+            cells
+                .enumerate()
+                .filter(|(at, _)| *at != 1)
+                .map(|(_, cell)| cell)
+                .collect::<Vec<_>>()
+                .join("|")
+        })
+        .collect();
+    let expected = [
+        "TENANT|STATE|CREATED|EXPIRES|NOTE",
+        "acme|valid|2026-11-30T12:00:00Z|never|laptop",
+        "acme|expired|2026-11-30T12:00:00Z|2026-11-30T13:00:00Z",
+        "mid|no key|-|-",
+        "zeta|tenant expired|2026-11-30T12:00:00Z|never",
+    ];
+    assert_eq!(columns, expected, "{}", ran.out);
+    assert!(!ran.out.contains("sha256") && ran.told.is_empty());
+}
+
+#[test]
+fn what_is_not_there_is_told_by_name() {
+    let folder = TempDir::new().unwrap();
+    let error = |typed: &[&str]| run_in(&folder, typed).outcome.unwrap_err().to_string();
+    assert!(error(&["list"]).contains("keys.toml: No such file"));
+    assert!(error(&["revoke", "00000000"]).contains("keys.toml"));
+    let key = run_in(&folder, &["new", "acme"]).out;
+    assert!(error(&["revoke", "zzzzzzzz"]).starts_with("ID: an id is the 8 lower-case"));
+    let whole = error(&["revoke", key.trim()]);
+    assert!(!whole.contains(&key[12..30]), "{whole}");
+    let ids = ring(&folder).tenant("acme").unwrap().keys[0].id.clone();
+    let other = if ids.as_str() == "00000000" { "00000001" } else { "00000000" };
+    assert!(error(&["revoke", other]).ends_with(&format!("keys.toml has no key {other}")));
+}
+
+#[test]
+fn without_a_file_both_ways_to_name_one_are_told() {
+    for file in [None, Some(PathBuf::new())] {
+        let arguments = KeysArgs { file, command: KeysCommand::List };
+        let outcome = run(&arguments, now(), (&mut Vec::new(), &mut Vec::new()));
+        let error = outcome.unwrap_err().to_string();
+        assert!(error.contains("--file") && error.contains("DOCKET_KEYS"), "{error}");
+    }
+}
+
+#[test]
+fn a_key_that_could_not_be_printed_is_to_be_revoked() {
+    struct Closed;
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::Error::from(io::ErrorKind::BrokenPipe))
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let folder = TempDir::new().unwrap();
+    let file = Some(folder.path().join("keys.toml"));
+    let new = NewArgs { tenant: "acme".to_owned(), ..NewArgs::default() };
+    let arguments = KeysArgs { file, command: KeysCommand::New(Box::new(new)) };
+    let error = run(&arguments, now(), (&mut Closed, &mut Vec::new())).unwrap_err().to_string();
+    let id = ring(&folder).tenant("acme").unwrap().keys[0].id.clone();
+    assert!(error.contains(&format!("revoke key {id}")), "{error}");
+}

@@ -1,0 +1,83 @@
+//! Flags of the wire: where to listen, who is let in, and what a connection may.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::set;
+use crate::cli::listed::Listed;
+use crate::cli::switch::switch;
+use crate::config::keys::ApiKey;
+use crate::config::quantity::{parse_bytes, parse_duration};
+use crate::config::{Config, Faults};
+use crate::dialect::problem::FullStatus;
+
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "The wire")]
+pub(super) struct HttpArgs {
+    /// Host name or address to listen on [default: 127.0.0.1]
+    #[arg(long, env = "DOCKET_HOST")]
+    host: Option<String>,
+
+    /// Port to listen on; 0 takes a free one [default: 8000]
+    #[arg(long, env = "DOCKET_PORT")]
+    port: Option<u16>,
+
+    /// A key that is let in, of tenant `default` or of the one named; repeatable. The environment
+    /// variable is split at commas: a key with a comma goes by the flag. A key that ends in `=` is
+    /// written `default=KEY` [default: everybody]
+    #[arg(long, env = "DOCKET_API_KEY", value_name = "[TENANT=]KEY", hide_env_values = true)]
+    api_key: Vec<Listed>,
+
+    /// File of tenants and their keys, which `docket keys` writes; read again when it changes or at a
+    /// SIGHUP [default: none]
+    #[arg(long, env = "DOCKET_KEYS", value_name = "FILE")]
+    keys: Option<PathBuf>,
+
+    /// Let everybody in, from other machines too, where there are no keys
+    #[arg(long, env = "DOCKET_INSECURE_OPEN", value_parser = switch)]
+    insecure_open: bool,
+
+    /// Most bytes of a request's body, after decompression [default: 32MiB]
+    #[arg(long, env = "DOCKET_BODY_LIMIT", value_name = "SIZE", value_parser = parse_bytes)]
+    body_limit: Option<u64>,
+
+    /// Most open connections [default: 1024]
+    #[arg(long, env = "DOCKET_CONNECTIONS_MAX", value_name = "COUNT")]
+    connections_max: Option<u32>,
+
+    /// Longest time to finish admitted work after a signal to stop [default: 30s]
+    #[arg(long, env = "DOCKET_DRAIN_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
+    drain_timeout: Option<Duration>,
+
+    /// Status of what is refused because too much waits: 429, or 503 for clients and proxies that
+    /// expect that [default: 429]
+    #[arg(long, env = "DOCKET_QUEUE_FULL_STATUS", value_name = "429|503")]
+    queue_full_status: Option<FullStatus>,
+
+    /// After what time without the end of a step, while reads wait, /health says not ready [default: 60s]
+    #[arg(long, env = "DOCKET_STALL_AFTER", value_name = "TIME", value_parser = parse_duration)]
+    stall_after: Option<Duration>,
+}
+
+impl HttpArgs {
+    pub(super) fn fill(self, config: &mut Config, faults: &mut Faults) {
+        let http = &mut config.http;
+        set(&mut http.host, self.host);
+        set(&mut http.port, self.port);
+        http.keys = self.keys;
+        http.insecure_open = self.insecure_open;
+        set(&mut http.body_limit_bytes, self.body_limit);
+        set(&mut http.connections_max, self.connections_max);
+        set(&mut http.drain_timeout, self.drain_timeout);
+        set(&mut http.queue_full_status, self.queue_full_status);
+        set(&mut http.stall_after, self.stall_after);
+        for text in Listed::all(self.api_key) {
+            match ApiKey::parse(&text) {
+                Ok(key) => http.api_keys.push(key),
+                Err(message) => faults.add("--api-key", message),
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The keys in force: read at the start, and again when their file changes or a SIGHUP comes.
+//!
+//! A file that is faulty when it is read again leaves the keys as they are, and is told in the log and
+//! by a metric: a mistake in it must neither lock everybody out nor let anybody in.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::{TenantId, TenantLimits};
+use arc_swap::ArcSwap;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::MissedTickBehavior;
+
+use super::StartError;
+use crate::config::HttpConfig;
+use crate::http::AuthConfig;
+use crate::telemetry;
+use crate::tenants::{KeyFile, Keyring, Settings, Stamp, Watched, listed};
+
+/// How often the file is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// The keys of a server that has some.
+#[derive(Debug, Clone)]
+pub(super) struct Keys {
+    ring: Arc<ArcSwap<Keyring>>,
+    /// Those of the command line.
+    flags: Arc<Keyring>,
+    file: Option<KeyFile>,
+    /// What the file was when it was read.
+    seen: Option<Stamp>,
+}
+
+impl Keys {
+    /// Reads the keys of the configuration; `None` where it has none, and everybody is let in.
+    ///
+    /// # Errors
+    /// [`StartError::Setting`] with all faults of the file.
+    pub(super) fn load(config: &HttpConfig) -> Result<Option<Self>, StartError> {
+        if config.keys.is_none() && config.api_keys.is_empty() {
+            return Ok(None);
+        }
+        let setting = |flag, message| StartError::Setting { flag, message };
+        let flags = Keyring::from_api_keys(&config.api_keys)
+            .map_err(|faults| setting("--api-key", listed(&faults)))?;
+        let file = config.keys.as_ref().map(KeyFile::new);
+        let (ring, seen) = match &file {
+            Some(file) => {
+                let (ring, stamp) =
+                    read(file, &flags).map_err(|faults| setting("--keys", faults))?;
+                (ring, Some(stamp))
+            }
+            None => (flags.clone(), None),
+        };
+        telemetry::keys_loaded(ring.tenants().count());
+        let ring = Arc::new(ArcSwap::from_pointee(ring));
+        Ok(Some(Self { ring, flags: Arc::new(flags), file, seen }))
+    }
+
+    /// Who is let in by them, now and when they have changed.
+    pub(super) fn auth(&self) -> AuthConfig {
+        AuthConfig::of(Arc::clone(&self.ring))
+    }
+
+    /// The keys now.
+    pub(super) fn ring(&self) -> Arc<Keyring> {
+        self.ring.load_full()
+    }
+
+    /// Reads the file again whenever that is called for, for ever.
+    ///
+    /// * `changed`: called with keys that are new in force.
+    ///
+    /// # Errors
+    /// [`StartError::System`] when the system gives no handler for the signal.
+    pub(super) fn watch(
+        keys: Option<Self>,
+        changed: impl Fn(&Keyring) + Send + Sync + 'static,
+    ) -> Result<(), StartError> {
+        // Without a handler the signal would end the process, also where there is nothing to read.
+        let mut asked = signal(SignalKind::hangup())
+            .map_err(|error| StartError::System(format!("SIGHUP: {error}")))?;
+        tokio::spawn(async move {
+            let file = keys.and_then(|keys| Some((keys.file.clone()?, keys)));
+            if let Some((file, keys)) = file {
+                keys.follow(&file, asked, changed).await;
+                return;
+            }
+            while asked.recv().await.is_some() {
+                tracing::info!("a SIGHUP, but there is no --keys file to read again");
+            }
+        });
+        Ok(())
+    }
+
+    async fn follow(
+        &self,
+        file: &KeyFile,
+        mut asked: Signal,
+        changed: impl Fn(&Keyring) + Send + Sync,
+    ) {
+        let mut watched = Watched::new(self.seen);
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let is_asked = tokio::select! {
+                asked = asked.recv() => asked.is_some(),
+                _ = look.tick() => false,
+            };
+            if watched.changed(file.stamp()) || is_asked {
+                self.read_again(file, &changed).await;
+            }
+        }
+    }
+
+    async fn read_again(&self, file: &KeyFile, changed: &(impl Fn(&Keyring) + Sync)) {
+        let (file, flags) = (file.clone(), Arc::clone(&self.flags));
+        let read = tokio::task::spawn_blocking(move || read(&file, &flags)).await;
+        match read {
+            Ok(Ok((ring, _))) => {
+                let count = ring.tenants().count();
+                changed(&ring);
+                self.ring.store(Arc::new(ring));
+                telemetry::keys_loaded(count);
+                tracing::info!("keys of {count} tenants are in force");
+            }
+            Ok(Err(faults)) => {
+                telemetry::keys_failed();
+                tracing::error!(
+                    "--keys: the file cannot be used, the keys stay as they were:\n{faults}"
+                );
+            }
+            // The reading thread panicked; the log has it.
+            Err(_) => telemetry::keys_failed(),
+        }
+    }
+}
+
+/// What the actors are to know of the tenants.
+pub(super) fn limits(ring: &Keyring) -> BTreeMap<TenantId, TenantLimits> {
+    let limits = |settings: &Settings| TenantLimits {
+        weight: settings.weight,
+        tokens_per_minute: settings.tokens_per_minute,
+        reads_max: settings.reads_max.map(|reads| reads as usize),
+        queue_share: settings.queue_share,
+        kv_bytes_max: settings.kv_bytes,
+        pin_bytes_max: settings.pin_bytes,
+    };
+    ring.tenants().map(|tenant| (tenant.name.clone(), limits(&tenant.settings))).collect()
+}
+
+/// The keys of the file with those of the command line.
+fn read(file: &KeyFile, flags: &Keyring) -> Result<(Keyring, Stamp), String> {
+    let joined = file.load().and_then(|(ring, stamp)| Ok((ring.join(flags)?, stamp)));
+    let (ring, stamp) = joined.map_err(|faults| listed(&faults))?;
+    if let Some(warning) = stamp.warning() {
+        tracing::warn!("--keys {}: {warning}", file.path.display());
+    }
+    Ok((ring, stamp))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::config::keys::ApiKey;
+    use crate::tenants::Found;
+
+    fn config(folder: &tempfile::TempDir, text: &str, api_keys: &[&str]) -> HttpConfig {
+        let path = folder.path().join("keys.toml");
+        fs::write(&path, text).unwrap();
+        let api_keys = api_keys.iter().map(|key| ApiKey::parse(key).unwrap()).collect();
+        HttpConfig { keys: Some(path), api_keys, ..HttpConfig::default() }
+    }
+
+    fn is_valid(keys: &Keys, key: &str) -> bool {
+        let ring = keys.ring();
+        matches!(ring.find(key.as_bytes(), SystemTime::now()), Found::Valid(..))
+    }
+
+    #[test]
+    fn without_keys_there_are_none() {
+        assert!(Keys::load(&HttpConfig::default()).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_faulty_file_stops_the_start_with_all_its_faults() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let text = "[tenants.a]\nweight = 0\n[tenants.b]\nlane = \"fast\"\n";
+        let told = Keys::load(&config(&folder, text, &[])).unwrap_err().to_string();
+        assert!(told.starts_with("--keys: "), "{told}");
+        assert!(told.contains("tenants.a.weight") && told.contains("tenants.b.lane"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_read_again_is_in_force_unless_it_is_faulty() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let config = config(&folder, "[tenants.a]\n", &["b=flag-key"]);
+        let keys = Keys::load(&config).unwrap().unwrap();
+        assert!(is_valid(&keys, "flag-key"));
+        let file = keys.file.clone().unwrap();
+        let added = file.add("a", &[], (None, None), SystemTime::now()).unwrap();
+        assert!(!is_valid(&keys, added.text.reveal()));
+        let told = std::sync::Mutex::new(Vec::new());
+        let changed = |ring: &Keyring| told.lock().unwrap().push(ring.tenants().count());
+        keys.read_again(&file, &changed).await;
+        assert!(is_valid(&keys, added.text.reveal()) && is_valid(&keys, "flag-key"));
+        fs::write(&file.path, "[tenants.a]\nweight = -1\n").unwrap();
+        keys.read_again(&file, &changed).await;
+        assert!(is_valid(&keys, added.text.reveal()));
+        fs::write(&file.path, "[tenants.a]\n").unwrap();
+        keys.read_again(&file, &changed).await;
+        assert!(!is_valid(&keys, added.text.reveal()), "revoked");
+        assert_eq!(*told.lock().unwrap(), [2, 2]);
+    }
+}

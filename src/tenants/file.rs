@@ -1,0 +1,270 @@
+//! The key file on disk: read whole, changed under a lock, replaced at once, and watched.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use actors::TenantId;
+
+use super::FILE_BYTES_MAX;
+use super::edit::{self, Change, EditError, Hindrance};
+use super::fault::Fault;
+use super::key::{Key, KeyHash, KeyId, KeyText};
+use super::ring::{Found, Keyring};
+
+/// Rights of a new file: its owner reads and writes.
+const MODE: u32 = 0o600;
+
+/// The group's right to read, which a file that has it keeps: a server may read it by that.
+const GROUP_READS: u32 = 0o040;
+
+/// What nobody but the owner should: the group writing, others anything.
+const EXPOSED: u32 = 0o027;
+
+/// A key file by its path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyFile {
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+/// What a file was when it was looked at. Equal stamps at two times mean the same file with the same
+/// content: the status time changes with every write and rename and cannot be set back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    file: (u64, u64, u64),
+    modified: (i64, i64),
+    changed: (i64, i64),
+    mode: u32,
+}
+
+/// The last stamp that was seen of a file, to tell whether it is another now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watched(Option<Stamp>);
+
+/// What was done to add a key.
+#[derive(Debug)]
+pub struct Added {
+    /// The key. It is not in the file and cannot be had again.
+    pub text: KeyText,
+    /// Its id.
+    pub id: KeyId,
+    /// Whose it is, with its settings as they now are.
+    pub keyring: Keyring,
+    /// Whether there was no file before.
+    pub new_file: bool,
+    /// Whether there was no such tenant before.
+    pub new_tenant: bool,
+}
+
+impl Stamp {
+    /// What a file with this metadata is.
+    pub fn of(found: &Metadata) -> Self {
+        Self {
+            file: (found.dev(), found.ino(), found.len()),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+            mode: found.mode() & 0o7777,
+        }
+    }
+
+    /// What is to be said of its rights: others can read or write it.
+    pub fn warning(&self) -> Option<String> {
+        let mode = self.mode;
+        (mode & EXPOSED != 0).then(|| {
+            format!("others than its owner may read or write it (mode {mode:o}); chmod 600")
+        })
+    }
+}
+
+impl Watched {
+    /// Begins with what was loaded; `None` where nothing was.
+    pub fn new(seen: Option<Stamp>) -> Self {
+        Self(seen)
+    }
+
+    /// Whether the file is not what it was when this was last asked; `None` is one that is not there.
+    /// A change is told once, also when what is there then cannot be read.
+    pub fn changed(&mut self, now: Option<Stamp>) -> bool {
+        std::mem::replace(&mut self.0, now) != now
+    }
+}
+
+impl KeyFile {
+    /// The file at this path, whether or not it is there.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// What the file is now; `None` where it is not there or cannot be looked at. Links are followed.
+    pub fn stamp(&self) -> Option<Stamp> {
+        fs::metadata(&self.path).ok().map(|found| Stamp::of(&found))
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// All faults: that it cannot be read, or what is wrong in it.
+    pub fn load(&self) -> Result<(Keyring, Stamp), Vec<Fault>> {
+        let fault = |message: String| vec![Fault::new(self.path.display().to_string(), message)];
+        let (text, stamp) = read(&self.path).map_err(|error| fault(error.to_string()))?;
+        Ok((Keyring::parse(&text)?, stamp))
+    }
+
+    /// Adds a key to a tenant, and sets fields of the tenant; makes file and tenant where they are
+    /// absent.
+    ///
+    /// # Errors
+    /// [`EditError`]; the file is then as it was.
+    pub fn add(
+        &self,
+        tenant: &str,
+        changes: &[Change],
+        (note, expires): (Option<String>, Option<SystemTime>),
+        now: SystemTime,
+    ) -> Result<Added, EditError> {
+        let locked = self.lock()?;
+        let old = locked.text()?;
+        let before = match old.as_deref().filter(|text| !text.trim().is_empty()) {
+            Some(text) => Keyring::parse(text).map_err(|faults| self.faults(faults))?,
+            None => Keyring::default(),
+        };
+        let is_taken = |id: &KeyId| before.key(id).is_some();
+        let (id, text) = KeyText::draw(is_taken).map_err(EditError::NoRandomness)?;
+        let hash = KeyHash::of(text.reveal().as_bytes());
+        let key = Key { id: id.clone(), hash, created: Some(now), expires, note };
+        let edited = edit::add(old.as_deref().unwrap_or_default(), tenant, changes, &key);
+        let (new, keyring) = edited.map_err(|hindrance| self.hindered(hindrance))?;
+        // What is shown must be what will be let in.
+        if keyring.find(text.reveal().as_bytes(), now) == Found::Unknown {
+            return Err(self.hindered(Hindrance::Inline(format!("tenants.{tenant}"))));
+        }
+        locked.replace(&new)?;
+        let new_tenant = before.tenant(tenant).is_none();
+        Ok(Added { text, id, keyring, new_file: old.is_none(), new_tenant })
+    }
+
+    /// Removes a key; returns whose it was.
+    ///
+    /// # Errors
+    /// [`EditError`]; the file is then as it was.
+    pub fn revoke(&self, id: &KeyId) -> Result<TenantId, EditError> {
+        let locked = self.lock()?;
+        let absent = || io::Error::from(io::ErrorKind::NotFound);
+        let old = locked.text()?.ok_or_else(|| self.io(absent()))?;
+        let before = Keyring::parse(&old).map_err(|faults| self.faults(faults))?;
+        let no_such = || EditError::NoSuchKey { path: self.path.clone(), id: id.clone() };
+        let tenant = before.key(id).ok_or_else(no_such)?.0.name.clone();
+        let edited = edit::remove(&old, &tenant.0, id);
+        let (new, keyring) = edited.map_err(|hindrance| self.hindered(hindrance))?;
+        if keyring.key(id).is_some() {
+            return Err(self.hindered(Hindrance::Inline(format!("tenants.{}", tenant.0))));
+        }
+        locked.replace(&new)?;
+        Ok(tenant)
+    }
+
+    fn io(&self, source: io::Error) -> EditError {
+        EditError::Io { path: self.path.clone(), source }
+    }
+
+    fn faults(&self, faults: Vec<Fault>) -> EditError {
+        EditError::Faults { path: self.path.clone(), faults }
+    }
+
+    fn hindered(&self, hindrance: Hindrance) -> EditError {
+        match hindrance {
+            Hindrance::Faults(faults) => EditError::Refused { path: self.path.clone(), faults },
+            Hindrance::Inline(place) => EditError::Inline { path: self.path.clone(), place },
+        }
+    }
+
+    /// Waits until no other `docket keys` edits a file of this folder. The folder is what is locked:
+    /// the file itself is replaced, and a lock of it with it.
+    fn lock(&self) -> Result<Locked<'_>, EditError> {
+        // Through links, so that the file is replaced and not the link to it.
+        let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).to_owned();
+        let at = |source| EditError::Io { path: folder.clone(), source };
+        let lock = File::open(&folder).map_err(at)?;
+        lock.lock().map_err(at)?;
+        Ok(Locked { file: self, path, folder, lock })
+    }
+}
+
+/// A file that nobody else edits until this is dropped.
+struct Locked<'f> {
+    file: &'f KeyFile,
+    path: PathBuf,
+    folder: PathBuf,
+    /// Its descriptor is the lock, which ends with it, also when the process is killed.
+    lock: File,
+}
+
+impl Locked<'_> {
+    /// What is in it; `None` where it is not there.
+    fn text(&self) -> Result<Option<String>, EditError> {
+        match read(&self.path) {
+            Ok((text, _)) => Ok(Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.file.io(error)),
+        }
+    }
+
+    /// Puts another file in its place; a crash at any time leaves the old one or the new one.
+    fn replace(&self, text: &str) -> Result<(), EditError> {
+        self.write(text).map_err(|error| self.file.io(error))
+    }
+
+    fn write(&self, text: &str) -> io::Result<()> {
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        let mut mode = MODE;
+        if let Ok(old) = fs::metadata(&self.path) {
+            mode |= old.mode() & GROUP_READS;
+            keep_owner(file.as_file(), &old)?;
+        }
+        file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(&self.path).map_err(|error| error.error)?;
+        // So that the name is there after a crash too.
+        self.lock.sync_all()
+    }
+}
+
+/// Gives a file the owner of the one it replaces: an edit by root must not take it from the server.
+fn keep_owner(new: &File, old: &Metadata) -> io::Result<()> {
+    let own = new.metadata()?;
+    if (own.uid(), own.gid()) == (old.uid(), old.gid()) {
+        return Ok(());
+    }
+    fchown(new, Some(old.uid()), Some(old.gid())).map_err(|error| {
+        let (uid, gid) = (old.uid(), old.gid());
+        let message =
+            format!("it belongs to user {uid} and group {gid}, and would not after: {error}");
+        io::Error::new(error.kind(), message)
+    })
+}
+
+/// A file's text, and what the file was before it was read: a change meanwhile is seen as one.
+fn read(path: &Path) -> io::Result<(String, Stamp)> {
+    // Looked at first, since opening a pipe waits for its writer.
+    let is_file = fs::metadata(path)?.is_file();
+    let no_file = || io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file");
+    let file = is_file.then(|| File::open(path)).ok_or_else(no_file)??;
+    let stamp = Stamp::of(&file.metadata()?);
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > FILE_BYTES_MAX {
+        let message = format!("more than {FILE_BYTES_MAX} bytes, which are read at most");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        io::Error::new(io::ErrorKind::InvalidData, format!("byte {at} is not UTF-8"))
+    })?;
+    Ok((text, stamp))
+}
