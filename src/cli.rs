@@ -1,18 +1,22 @@
 //! What was typed: the command line and the environment, which only this module reads.
 //!
 //! Every flag can also be set by an environment variable, `DOCKET_` and its name; the flag wins. The
-//! time limit of `ask` is `DOCKET_ASK_TIMEOUT`, since `DOCKET_TIMEOUT` is the server's, and the file of
-//! `keys` is `DOCKET_KEYS`, which is the server's too. Flags that describe a request of `ask` or a key
-//! of `keys new` have no variable.
+//! time limits of `ask` and `health` are `DOCKET_ASK_TIMEOUT` and `DOCKET_HEALTH_TIMEOUT`, since
+//! `DOCKET_TIMEOUT` is the server's, and the file of `keys` is `DOCKET_KEYS`, which is the server's too.
+//! Flags that describe a request of `ask` or a key of `keys new` have no variable.
 //! What a command needs from here on is a [`crate::config::Config`] or plain arguments.
 
 pub mod ask;
+pub mod completions;
+pub mod health;
 pub mod keys;
 pub mod listed;
+pub mod man;
 pub mod models;
 pub mod pull;
 pub mod serve;
 mod switch;
+pub mod usage;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -20,14 +24,19 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use self::ask::AskArgs;
+use self::completions::CompletionsArgs;
+use self::health::HealthArgs;
 use self::keys::KeysArgs;
+use self::man::ManArgs;
 use self::models::ModelsArgs;
 use self::pull::PullArgs;
 use self::serve::ServeArgs;
+use self::usage::UsageArgs;
+use crate::version;
 
 /// A decision server: typed questions in, calibrated probabilities out, from one forward pass
 #[derive(Debug, Parser)]
-#[command(name = "docket", version, arg_required_else_help = true)]
+#[command(name = "docket", version = version::LINE, arg_required_else_help = true)]
 pub struct Cli {
     /// Folder of the models [default: docket in the user's cache folder]
     #[arg(long, global = true, env = "DOCKET_HOME", value_name = "FOLDER")]
@@ -57,10 +66,18 @@ pub enum Command {
     Models(ModelsArgs),
     /// Ask a running server for a decision
     Ask(Box<AskArgs>),
+    /// Say whether a running server takes decisions: exit 0 if so
+    Health(HealthArgs),
     /// Make, list and revoke the keys of a key file
     Keys(KeysArgs),
+    /// Show what the tenants of a server asked for
+    Usage(UsageArgs),
     /// Print the HTTP interface as an `OpenAPI` document
     Openapi,
+    /// Print the completions of a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write those of all commands into a folder
+    Man(ManArgs),
 }
 
 /// How log lines look.
@@ -139,6 +156,7 @@ mod tests {
             let long = flag.get_long().unwrap();
             let expected = match (command, long) {
                 ("ask", "timeout") => "DOCKET_ASK_TIMEOUT".to_owned(),
+                ("health", "timeout") => "DOCKET_HEALTH_TIMEOUT".to_owned(),
                 ("keys", "file") => "DOCKET_KEYS".to_owned(),
                 _ => format!("DOCKET_{}", long.to_uppercase().replace('-', "_")),
             };

@@ -88,6 +88,21 @@ pub struct HttpConfig {
     pub keys: Option<PathBuf>,
     /// Whether everybody may be let in from other machines too. Default no.
     pub insecure_open: bool,
+    /// Where usage is kept. Default: a folder beside the models, unless another server counts there.
+    pub usage: UsageDir,
+}
+
+/// Where usage of the tenants is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum UsageDir {
+    /// In a folder beside the models; in memory where another server counts there, or nothing real is
+    /// served.
+    #[default]
+    Usual,
+    /// Nowhere: it is counted until the process ends.
+    Off,
+    /// In this folder, or the server does not start.
+    Folder(PathBuf),
 }
 
 /// What a decision may ask.

@@ -22,6 +22,7 @@ pub mod serve;
 mod served;
 mod tasks;
 mod texts;
+mod usage;
 mod wire;
 
 use std::convert::Infallible;
@@ -40,6 +41,7 @@ use tokio::sync::Semaphore;
 use crate::dialect::problem::{Fault, FullStatus, RequestFault};
 use crate::dialect::{Dialect, RequestLimits};
 use crate::service::Service;
+use crate::usage::Meter;
 
 pub use auth::{AuthConfig, KEYS_MAX};
 pub use batch::STATES_MAX as BATCH_STATES_MAX;
@@ -69,6 +71,8 @@ pub struct HttpConfig {
     pub queue_full_status: FullStatus,
     /// Whether a request may ask for the raw readout. Default no.
     pub debug_readout: bool,
+    /// Where it is counted what each tenant asked for; by default in memory only.
+    pub usage: Arc<Meter>,
     /// From where images may be fetched; by default from public addresses, with TLS.
     pub images: ImageFetching,
 }
@@ -84,6 +88,7 @@ impl Default for HttpConfig {
             body_timeout: BODY_TIMEOUT,
             queue_full_status: FullStatus::default(),
             debug_readout: false,
+            usage: Arc::new(Meter::in_memory()),
             images: ImageFetching::default(),
         }
     }
@@ -133,6 +138,7 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
         .route("/v1/prewarm/{handle}", delete(prewarm::unpin))
         .route("/prewarm", post(prewarm::prewarm))
         .route("/prewarm/{handle}", delete(prewarm::unpin))
+        .route("/v1/usage", get(usage::usage))
         .route("/v1/models", get(texts::models))
         .route("/v1/model", get(texts::model))
         .route("/self/v1/model", get(texts::model))
@@ -155,7 +161,8 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
 }
 
 /// Patterns of the routes above: the only values of the metrics' `route` label beside `other`.
-const ROUTES: [&str; 43] = [
+const ROUTES: [&str; 44] = [
+    "/v1/usage",
     "/{dialect}/v1/prewarm/{handle}",
     "/v1/systemone/batch",
     "/{dialect}/v1/systemone/batch",

@@ -20,3 +20,5 @@ pub mod start;
 pub mod tasks;
 pub mod telemetry;
 pub mod tenants;
+pub mod usage;
+pub mod version;

@@ -9,7 +9,9 @@ use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
 use docket::cli::serve::ServeArgs;
-use docket::cli::{Cli, Command, LogFormat, ask, keys, models, pull};
+use docket::cli::{
+    Cli, Command, LogFormat, ask, completions, health, keys, man, models, pull, usage,
+};
 use docket::service::EXIT_CODE_DEAD;
 use docket::start::{self, Ended, panics, signal};
 
@@ -48,9 +50,13 @@ fn run(cli: Cli) -> anyhow::Result<Ended> {
         Command::Pull(arguments) => pull::run(&arguments, &home, &mut out)?,
         Command::Models(arguments) => models::run(&arguments, &home, &mut out)?,
         Command::Ask(arguments) => ask::run(&arguments, &mut out)?,
+        Command::Health(arguments) => health::run(&arguments, &mut out)?,
+        Command::Completions(arguments) => completions::run(&arguments, &mut out)?,
+        Command::Man(arguments) => man::run(&arguments, &mut out)?,
         Command::Keys(arguments) => {
             keys::run(&arguments, SystemTime::now(), (&mut out, &mut io::stderr()))?;
         }
+        Command::Usage(arguments) => usage::run(&arguments, &home, &mut out)?,
         Command::Openapi => writeln!(out, "{}", docket::openapi::document())?,
     }
     Ok(Ended::Stopped)

@@ -9,6 +9,7 @@ pub mod panics;
 pub mod serving;
 pub mod signal;
 mod unreadable;
+mod usage;
 
 use std::future::Future;
 use std::pin::pin;
@@ -30,6 +31,7 @@ use crate::models::PullError;
 use crate::prompt::PromptError;
 use crate::service::{EXIT_CODE_DEAD, Service};
 use crate::tenants::Keyring;
+use crate::usage::Meter;
 use keys::Keys;
 use model::{Loaded, Opened};
 use serving::Serving;
@@ -117,6 +119,7 @@ pub async fn serve(
     let metrics = recorder()?;
     model::check(config)?;
     let keys = Keys::load(&config.http)?;
+    let meter = usage::open(config)?;
     if keys.is_none() {
         tracing::warn!("{OPEN}");
     }
@@ -140,6 +143,7 @@ pub async fn serve(
     let mut ended = Ended::Stopped;
     match opened {
         Opened::Readable(loaded) => {
+            tokio::spawn(upkeep(metrics.clone(), Arc::clone(&meter)));
             let serving = Arc::new(assemble(config, *loaded, metrics).await?);
             let limited = Arc::clone(&serving);
             let limit = move |ring: &Keyring| limited.decider().actors().limit(keys::limits(ring));
@@ -148,7 +152,7 @@ pub async fn serve(
             }
             Keys::watch(keys.clone(), limit)?;
             let service = Arc::clone(&serving) as Arc<dyn Service>;
-            let router = crate::http::router(service, http(config, keys.as_ref()));
+            let router = crate::http::router(service, http(config, keys.as_ref(), &meter));
             listening();
             let stop = async {
                 ended = end(config, &serving, shutdown).await;
@@ -160,14 +164,15 @@ pub async fn serve(
             answer_until(config, listener, router, stop).await;
         }
         Opened::Unreadable { facts, why } => {
-            tokio::spawn(upkeep(metrics.clone()));
+            tokio::spawn(upkeep(metrics.clone(), Arc::clone(&meter)));
             let service = Arc::new(Unreadable::new(facts, why, metrics));
             Keys::watch(keys.clone(), |_| ())?;
-            let router = crate::http::router(service, http(config, keys.as_ref()));
+            let router = crate::http::router(service, http(config, keys.as_ref(), &meter));
             listening();
             answer_until(config, listener, router, shutdown).await;
         }
     }
+    usage::close(&meter);
     if ended == Ended::Dead {
         tracing::error!(exit_code = EXIT_CODE_DEAD, "ended, since the engine is dead");
     }
@@ -271,12 +276,11 @@ async fn assemble(
     let desk = desk::open(config, &prompters, &facts)?;
     let settings = desk::settings(config, &prompters, &facts, context_tokens);
     let decider = Decider::new(prompters, handle, limits);
-    tokio::spawn(upkeep(metrics.clone()));
     let stall_after = config.http.stall_after;
     Ok(Serving::new(decider, (desk, settings), (facts, metrics), secret, stall_after))
 }
 
-fn http(config: &Config, keys: Option<&Keys>) -> HttpConfig {
+fn http(config: &Config, keys: Option<&Keys>, usage: &Arc<Meter>) -> HttpConfig {
     HttpConfig {
         dialect: match config.decision.dialect {
             DialectChoice::SystemOne => Dialect::Systemone,
@@ -293,6 +297,7 @@ fn http(config: &Config, keys: Option<&Keys>) -> HttpConfig {
             timeout_max: config.decision.timeout_max,
             ..RequestLimits::default()
         },
+        usage: Arc::clone(usage),
         queue_full_status: config.http.queue_full_status,
         images: ImageFetching {
             allow_http: config.images.allow_http,
@@ -319,11 +324,12 @@ fn recorder() -> Result<PrometheusHandle, StartError> {
     Ok(handle)
 }
 
-/// Keeps the histograms from growing while nobody scrapes.
-async fn upkeep(metrics: PrometheusHandle) {
+/// Keeps the histograms from growing while nobody scrapes, and shows what nobody else does.
+async fn upkeep(metrics: PrometheusHandle, meter: Arc<Meter>) {
     let mut tick = tokio::time::interval(METRICS_UPKEEP);
     loop {
         tick.tick().await;
         metrics.run_upkeep();
+        usage::show(&meter);
     }
 }

@@ -4,11 +4,11 @@
 //! complete. What a request moves is registered once and moved by handles.
 
 mod fetches;
-mod keys;
 mod responses;
+mod tenants;
 
 use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use actors::observe::Kind;
 use metrics::{
@@ -17,8 +17,8 @@ use metrics::{
 };
 
 pub(crate) use fetches::{FetchEnd, image_fetch, image_fetched, image_fetches_max};
-pub(crate) use keys::{keys_failed, keys_loaded};
 pub(crate) use responses::{Ended, RouteMeters};
+pub(crate) use tenants::{keys_failed, keys_loaded, usage_unwritten};
 
 const REQUESTS: &str = "docket_http_requests_total";
 const REQUEST_SECONDS: &str = "docket_http_request_duration_seconds";
@@ -40,6 +40,8 @@ const OTHER_SECONDS: &str = "docket_decision_other_seconds";
 const LABEL_MASS: &str = "docket_label_mass";
 const PANICS: &str = "docket_engine_panics_total";
 const BUILD: &str = "docket_build_info";
+const READY: &str = "docket_ready";
+const STARTED: &str = "docket_start_time_seconds";
 /// Shared with the actors, which list it.
 const LIMIT: &str = "docket_limit";
 
@@ -64,9 +66,16 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     (OTHER_SECONDS, Kind::Micros, "Time of an answered decision that is neither wait nor engine"),
     (LABEL_MASS, Kind::Share, "Probability of all labels together, of an answered question"),
     (PANICS, Kind::Counter, "Panics in the forward pass"),
-    (keys::TENANTS, Kind::Gauge, "Tenants whose keys are in force"),
-    (keys::FAILED, Kind::Gauge, "1 if the key file could not be used when it was last read again"),
+    (tenants::TENANTS, Kind::Gauge, "Tenants whose keys are in force"),
+    (
+        tenants::FAILED,
+        Kind::Gauge,
+        "1 if the key file could not be used when it was last read again",
+    ),
+    (tenants::UNWRITTEN, Kind::Gauge, "Since when usage is counted that is not written, or 0"),
     (BUILD, Kind::Gauge, "Always 1; its labels say what was built"),
+    (READY, Kind::Gauge, "1 while decisions are taken, else 0, as readiness says"),
+    (STARTED, Kind::Gauge, "When the process started, in seconds since 1970"),
 ];
 
 /// Kinds of questions, as their label has them.
@@ -93,6 +102,7 @@ struct Meters {
     other: Histogram,
     label_mass: Histogram,
     panics: Counter,
+    ready: Gauge,
 }
 
 impl Meters {
@@ -115,6 +125,7 @@ impl Meters {
             other: histogram!(OTHER_SECONDS),
             label_mass: histogram!(LABEL_MASS),
             panics: counter!(PANICS),
+            ready: gauge!(READY),
         }
     }
 }
@@ -137,9 +148,17 @@ pub fn describe() {
     actors::observe::start();
     LazyLock::force(&METERS);
     fetches::start();
-    keys::start();
+    tenants::start();
     let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
-    gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION"), "target" => target).set(1.0);
+    let labels = [
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("target", target),
+        ("commit", crate::version::COMMIT.to_owned()),
+        ("features", crate::version::FEATURES.to_owned()),
+    ];
+    gauge!(BUILD, &labels).set(1.0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    gauge!(STARTED).set(now.unwrap_or_default().as_secs_f64());
     limit(TOKENISERS, crate::prompt::tokens::TOKENISERS_MAX);
     limit(REGISTRATION_BYTES, crate::tasks::REGISTRATIONS_BYTES_MAX);
 }
@@ -224,6 +243,11 @@ pub(crate) fn label_mass(mass: f64) {
 /// The forward pass panicked.
 pub(crate) fn engine_panicked() {
     METERS.panics.increment(1);
+}
+
+/// Shows whether decisions are taken now.
+pub(crate) fn ready(is_ready: bool) {
+    METERS.ready.set(if is_ready { 1.0 } else { 0.0 });
 }
 
 /// Shows the bytes of bodies that are held now.

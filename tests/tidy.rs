@@ -209,14 +209,14 @@ fn every_flag_of_serve_and_ask_is_in_the_operations_page() {
     let page = support::read(&support::root().join("docs/OPERATIONS.md"));
     let command = <docket::cli::Cli as clap::CommandFactory>::command();
     let mut faults = Vec::new();
-    for (name, least) in [("serve", 20), ("ask", 13)] {
+    for (name, least) in [("serve", 20), ("ask", 13), ("health", 2)] {
         let command = command.find_subcommand(name).expect("there is such a command");
         let names = command.get_arguments().filter_map(|flag| Some((flag.get_long()?, flag)));
         let mut flags = Vec::new();
         for (long, flag) in names {
             flags.push(format!("`--{long}`"));
             // Those of `serve` follow from the flags' names.
-            let variable = flag.get_env().filter(|_| name == "ask");
+            let variable = flag.get_env().filter(|_| name != "serve");
             flags.extend(variable.map(|name| format!("`{}`", name.to_string_lossy())));
         }
         assert!(flags.len() >= least, "{flags:?}");

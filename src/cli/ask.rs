@@ -219,7 +219,7 @@ fn post(arguments: &AskArgs, body: &[u8]) -> Result<Reply, AskError> {
 }
 
 /// The client would only say that the address has an invalid format.
-fn check_url(url: &str) -> Result<(), AskError> {
+pub(super) fn check_url(url: &str) -> Result<(), AskError> {
     if ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
         return Ok(());
     }

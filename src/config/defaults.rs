@@ -6,7 +6,7 @@ use super::profiles::Profiles;
 use super::{
     BoundaryRegistration, DecisionConfig, DeviceChoice, DialectChoice, EngineConfig, EngineKind,
     FakeConfig, FakeFaults, HttpConfig, KvBytes, LayoutChoice, PrecisionChoice, Readout,
-    SamplesDefault, SchedulerConfig,
+    SamplesDefault, SchedulerConfig, UsageDir,
 };
 use crate::dialect::problem::FullStatus;
 
@@ -23,6 +23,7 @@ impl Default for HttpConfig {
             api_keys: Vec::new(),
             keys: None,
             insecure_open: false,
+            usage: UsageDir::Usual,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actors::Lane;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
@@ -11,7 +12,7 @@ use crate::dialect::problem::Fault;
 use crate::dialect::{Dialect, Headed, letters};
 use crate::error::DecideError;
 
-use super::decide::{Ignored, caller, in_dialect, respond_decided, sender, since};
+use super::decide::{Ignored, caller, grant, in_dialect, respond_decided, sender, since};
 use super::headers::Wishes;
 use super::{App, body};
 
@@ -39,11 +40,13 @@ async fn answered(
     let wanted = letters::decode(sent.json, limits)
         .map_err(|undecoded| DecideError::Invalid(undecoded.faults))?;
     let mut decision = wanted.decision.clone();
-    decision.lane = wishes.lane;
+    let grant = grant(sender)?;
+    grant.check_model(decision.model.as_deref(), &app.service.models())?;
+    decision.lane = grant.lane(wishes.lane, Lane::Normal);
     decision.timeout = wishes.timeout;
     let caller = caller(sender, wishes.salt)?;
     let images = app.seen(sent.images, Headed::default(), terms).await?;
     let decided = app.decided(caller, decision, images, sender.arrival).await?;
     let text = letters::encode(&wanted, &decided, since(sender))?;
-    Ok(respond_decided(dialect, sender, decided, text))
+    Ok(respond_decided(app, dialect, sender, (decided, text)))
 }

@@ -117,7 +117,7 @@ impl Grant {
     /// Refuses a model that its tenant may not ask for, as if it were not served.
     ///
     /// * `asked`: the name asked for, if any.
-    /// * `served`: all names; the first is the one that is answered where none is asked for.
+    /// * `served`: all names of the model.
     ///
     /// # Errors
     /// [`DecideError::UnknownModel`] with the names that it may ask for.
@@ -135,13 +135,13 @@ impl Grant {
             .filter(|name| self.sees(name))
             .cloned()
             .collect();
-        let Some(asked) = asked.or(served.first().map(|entry| &*entry.name)) else {
-            return Ok(());
-        };
-        if available.iter().any(|name| name == asked) {
+        // All names are of one model, so without a name any that is allowed will do.
+        let is_allowed = |name: &String| asked.is_none_or(|asked| name == asked);
+        if available.iter().any(is_allowed) {
             return Ok(());
         }
-        Err(DecideError::UnknownModel { name: excerpt(asked), available })
+        let first = served.first().map_or("", |entry| &*entry.name);
+        Err(DecideError::UnknownModel { name: excerpt(asked.unwrap_or(first)), available })
     }
 
     /// Whether its tenant may ask for a model of this name.
@@ -309,11 +309,14 @@ mod tests {
         let entry = |name: &str| ModelEntry { name: name.to_owned(), ..ModelEntry::default() };
         let served = [entry("large"), entry("small")];
         let grant = acme();
-        assert_eq!(grant.check_model(Some("small"), &served), Ok(()));
-        for asked in [None, Some("large"), Some("other")] {
-            let refused = grant.check_model(asked, &served).unwrap_err();
+        for asked in [None, Some("small")] {
+            assert_eq!(grant.check_model(asked, &served), Ok(()));
+        }
+        for asked in ["large", "other"] {
+            let refused = grant.check_model(Some(asked), &served).unwrap_err();
             assert!(refused.to_string().ends_with("is served, there is small"), "{refused}");
         }
+        assert!(grant.check_model(None, &served[..1]).is_err());
         assert!(grant.sees("small") && !grant.sees("large"));
     }
 

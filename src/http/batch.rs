@@ -205,6 +205,7 @@ async fn item(app: &App, batch: &Batch, index: usize, state: Json) -> ItemResult
         Ok(decided) => match text(batch, &decided) {
             Ok(response) => {
                 let tokens = decided.cost.input_tokens;
+                app.count(&batch.caller.tenant, &decided.cost, decided.answers.len());
                 (decided.served)();
                 let (reason, retry_after_ms) = (None, None);
                 return ItemResult { index, status: 200, reason, retry_after_ms, response, tokens };

@@ -152,18 +152,21 @@ async fn answer(
     let total = since(sender);
     let extras = Extras { diagnostics, debug: headed.debug, with_images, request_id, total };
     let text = dialect.decided(&decided, &extras)?;
-    Ok(respond_decided(dialect, sender, decided, text))
+    Ok(respond_decided(app, dialect, sender, (decided, text)))
 }
 
 /// The response of every route that decides: `text` as its body, with what the decision cost in its
-/// headers and counted. What is to be done once it was served is done then.
+/// headers and counted, for its tenant too. What is to be done once it was served is done then.
 pub(super) fn respond_decided(
+    app: &App,
     dialect: Dialect,
     sender: &Sender,
-    decided: Decided,
-    text: String,
+    (decided, text): (Decided, String),
 ) -> Response {
     let total = since(sender);
+    if let Some(grant) = &sender.grant {
+        app.count(&grant.tenant, &decided.cost, decided.answers.len());
+    }
     let own = dialect.headers(&decided, total);
     let body = ServedBody::new(text, decided.served, sender.connection.clone());
     let mut response = respond::json(StatusCode::OK, Body::new(body));

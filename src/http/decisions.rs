@@ -47,5 +47,5 @@ pub(super) async fn answered(
     let caller = caller(sender, salt)?;
     let decided = app.service.decide(caller, decision, sender.arrival).await?;
     let text = decisions::encode(&asked.wanted, &decided)?;
-    Ok(respond_decided(Dialect::Openai, sender, decided, text))
+    Ok(respond_decided(app, Dialect::Openai, sender, (decided, text)))
 }

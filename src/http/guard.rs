@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
+use actors::TenantId;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
@@ -19,7 +20,7 @@ use crate::tenants::Quota;
 
 use super::auth::Grant;
 use super::wire::Connection;
-use super::{App, OPERATOR_ROUTES, PUBLIC_ROUTES, ROUTES, body, headers, respond};
+use super::{App, OPERATOR_ROUTES, PUBLIC_ROUTES, ROUTES, body, headers, respond, usage};
 
 /// Longest path and query in bytes: a 16th of what a head may be, and far beyond every route.
 const URI_BYTES_MAX: usize = 4 << 10;
@@ -61,8 +62,8 @@ pub(super) async fn guard(
     let names_itself = sent_id.is_some();
     let id = sent_id.unwrap_or_else(new_id);
     let dialect = app.dialect_of_unknown(&request);
-    let mut quota = None;
-    let mut response = match let_in(&app, &request, name_of(route), &mut quota) {
+    let mut seen = Seen::default();
+    let mut response = match let_in(&app, &request, name_of(route), &mut seen) {
         Err(fault) => {
             let (parts, body) = request.into_parts();
             body::discard(&parts.headers, body).await;
@@ -78,8 +79,11 @@ pub(super) async fn guard(
             answered.unwrap_or_else(|_| app.refuse(dialect, &RequestFault::Panicked.into()))
         }
     };
-    if let Some(quota) = quota {
+    if let Some(quota) = seen.quota {
         headers::add_quota(response.headers_mut(), quota);
+    }
+    if let Some(tenant) = seen.tenant {
+        app.config.usage.add(&tenant, usage::of_response(response.status()));
     }
     headers::insert(response.headers_mut(), headers::REQUEST_ID, &id);
     respond::log(&response, &id, name_of(route));
@@ -95,14 +99,21 @@ pub(super) async fn guard(
     response
 }
 
+/// What is known of a request's tenant, whatever becomes of the request.
+#[derive(Default)]
+struct Seen {
+    /// Whom it is counted for; nobody on public routes.
+    tenant: Option<TenantId>,
+    /// What is left of its requests.
+    quota: Option<Quota>,
+}
+
 /// Who sent a request, if it may be answered.
-///
-/// * `quota`: what is left of its tenant's requests, whatever becomes of it.
 fn let_in(
     app: &App,
     request: &Request,
     route: &'static str,
-    quota: &mut Option<Quota>,
+    seen: &mut Seen,
 ) -> Result<Option<Grant>, RequestFault> {
     check_head(request)?;
     let grant = app.config.auth.grant(request.headers());
@@ -111,12 +122,13 @@ fn let_in(
         return Ok(grant.ok().flatten());
     }
     let grant = grant?.ok_or(RequestFault::Unauthorized)?;
+    seen.tenant = Some(grant.tenant.clone());
     if OPERATOR_ROUTES.contains(&route) && !grant.is_operator() {
         let message = format!("{route} is for keys of operators");
         return Err(RequestFault::NotAllowed { message });
     }
-    *quota = app.config.auth.count(&grant);
-    if let Some(Quota { allowed: false, limit, retry_after, .. }) = *quota {
+    seen.quota = app.config.auth.count(&grant);
+    if let Some(Quota { allowed: false, limit, retry_after, .. }) = seen.quota {
         return Err(RequestFault::RateLimited { limit, retry_after });
     }
     check_life(app, route)?;

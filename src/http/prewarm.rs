@@ -91,6 +91,7 @@ async fn answer(
     request.timeout = request.timeout.or(wishes.timeout);
     let caller = caller(sender, wishes.salt)?;
     let prewarmed = app.service.prewarm(caller, request, sender.arrival).await?;
+    app.count(&grant.tenant, &prewarmed.cost, 0);
     let text = dialect.prewarmed(&prewarmed, app.config.queue_full_status);
     let mut response = respond::json(StatusCode::OK, text);
     headers::add_cost(response.headers_mut(), &prewarmed.cost, since(sender));

@@ -274,6 +274,7 @@ impl Service for Serving {
     fn metrics(&self) -> String {
         let actors = self.decider.actors();
         let snapshot = actors.show_gauges();
+        crate::telemetry::ready(self.engine_problem().unready.is_none());
         let own = self.metrics.render();
         let aliases = aliases(&own, &snapshot, actors.caps(), self.served_name());
         own + &aliases + &monitors::monitors(&self.desk)

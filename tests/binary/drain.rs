@@ -46,6 +46,7 @@ fn a_drain_that_is_shorter_than_the_work_finishes_what_it_can_and_refuses_the_re
     let server = slow("200", &["--drain-timeout", "1s", "--wait-normal", "1h"]);
     let clients = ask(&server, 20);
     let began = Instant::now();
+    assert_eq!(server.metric("docket_ready"), 1);
     server.terminate();
     let ready = loop {
         let ready = server.try_get("/health?ready=1").expect("an answer");
@@ -54,6 +55,7 @@ fn a_drain_that_is_shorter_than_the_work_finishes_what_it_can_and_refuses_the_re
         }
     };
     assert_eq!(ready.body["reason"], "draining");
+    assert_eq!(server.metric("docket_ready"), 0);
     assert_eq!(server.try_get("/health").expect("an answer").status, 200, "it is alive");
     let newcomer = server.ask("Another one.", "Is it late?");
     assert_eq!((newcomer.status, newcomer.text("x-docket-reason")), (503, Some("draining")));

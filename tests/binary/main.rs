@@ -29,6 +29,8 @@ mod strategies;
 #[cfg(test)]
 mod tasks;
 #[cfg(test)]
+mod tenants;
+#[cfg(test)]
 mod vectors;
 #[cfg(test)]
 #[path = "../golden/writers"]

@@ -193,6 +193,11 @@ impl Server {
         terminate(&self.child);
     }
 
+    /// Sends SIGHUP.
+    pub(crate) fn hang_up(&self) {
+        signal(&self.child, "-HUP");
+    }
+
     /// Waits for the end of the process.
     pub(crate) fn wait(mut self) -> ExitStatus {
         self.child.wait().expect("the process ends")
@@ -239,8 +244,12 @@ fn private_kib(pid: u32) -> u64 {
 
 /// Sends SIGTERM to a process.
 pub(crate) fn terminate(child: &Child) {
+    signal(child, "-TERM");
+}
+
+fn signal(child: &Child, name: &str) {
     let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
+    assert!(Command::new("kill").args([name, &pid]).status().expect("kill runs").success());
 }
 
 /// A decision with one yes/no question, read in one order.

@@ -24,6 +24,7 @@
 //! | 11 leaf first: what is held has all that lies before it | `tests::the_ledger_keeps_its_promises` |
 //! | 12 key soundness; no tenant's states change another's hits | `prefix::chains_are_shared_as_far_as_tokens_are`, `tests::another_tenant_never_changes_what_is_found` |
 //! | 25 a pin lasts from hit to hit and not longer; `unpin` ends it | `tests::pins_keep_within_their_budgets_and_end_with_time`, `decisions::prewarming` |
+//! | what a tenant keeps is within its own limit, which takes nothing from others | `tests::limits::no_tenant_keeps_more_than_it_may`, `tests::limits::the_limits_of_some_change_nothing_for_others` |
 //! | 26 nothing of another epoch is taken in, a new one begins empty | `tests::a_commit_of_another_epoch_is_dropped`, `decisions::failing` |
 
 mod ages;

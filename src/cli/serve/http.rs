@@ -10,7 +10,7 @@ use crate::cli::listed::Listed;
 use crate::cli::switch::switch;
 use crate::config::keys::ApiKey;
 use crate::config::quantity::{parse_bytes, parse_duration};
-use crate::config::{Config, Faults};
+use crate::config::{Config, Faults, UsageDir};
 use crate::dialect::problem::FullStatus;
 
 #[derive(Debug, Default, Args)]
@@ -38,6 +38,11 @@ pub(super) struct HttpArgs {
     /// Let everybody in, from other machines too, where there are no keys
     #[arg(long, env = "DOCKET_INSECURE_OPEN", value_parser = switch)]
     insecure_open: bool,
+
+    /// Folder in which it is kept what each tenant asked for; `off` keeps nothing [default: usage in
+    /// the folder of the models]
+    #[arg(long, env = "DOCKET_USAGE_DIR", value_name = "DIR|off")]
+    usage_dir: Option<PathBuf>,
 
     /// Most bytes of a request's body, after decompression [default: 32MiB]
     #[arg(long, env = "DOCKET_BODY_LIMIT", value_name = "SIZE", value_parser = parse_bytes)]
@@ -67,6 +72,11 @@ impl HttpArgs {
         set(&mut http.host, self.host);
         set(&mut http.port, self.port);
         http.keys = self.keys;
+        http.usage = match self.usage_dir {
+            None => UsageDir::Usual,
+            Some(folder) if folder.as_os_str() == "off" => UsageDir::Off,
+            Some(folder) => UsageDir::Folder(folder),
+        };
         http.insecure_open = self.insecure_open;
         set(&mut http.body_limit_bytes, self.body_limit);
         set(&mut http.connections_max, self.connections_max);

@@ -16,6 +16,12 @@ pub enum RequestFault {
         /// To what.
         message: String,
     },
+    /// What stands behind the `?` of a path cannot be.
+    #[error("{message}")]
+    Query {
+        /// What, and what may be.
+        message: String,
+    },
     /// The tenant's requests of this minute are used up.
     #[error("{limit} requests a minute are allowed to this key, and all of them are used up")]
     RateLimited {

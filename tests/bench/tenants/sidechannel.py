@@ -1,0 +1,80 @@
+"""Whether one tenant can tell, by time and headers, that a state of another is resident.
+
+A trial: the victim asks about a state, the same that the attacker guesses or another of equal length, by
+the toss of a coin. Then the attacker asks about the guess, and what it sees is kept: how long it took,
+by its own clock and by the server's headers, and the tokens found. The toss is what a classifier has to
+guess. Both kinds are interleaved, so that the machine's moods fall on both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+from scheduling.server import Server
+from scheduling.wire import Broken, Reply, decide, text
+
+from . import auc
+
+WORDS = 120
+QUESTION = "Is it late?"
+HEADERS = (
+    "x-docket-queue-ms",
+    "x-docket-state-ms",
+    "x-docket-engine-ms",
+    "x-docket-total-ms",
+    "x-docket-computed-tokens",
+    "x-docket-cached-tokens",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What the classifier made of the trials."""
+
+    trials: int
+    area: float
+    low: float
+    high: float
+    by_time_alone: float
+
+    def line(self, who: str) -> str:
+        """A row of the table."""
+        interval = f"{self.area:.3f} ({self.low:.3f} to {self.high:.3f})"
+        return f"| {who} | {self.trials:,} | {interval} | {self.by_time_alone:.3f} |"
+
+
+async def measured(
+    server: Server, victim: Mapping[str, str], attacker: Mapping[str, str], trials: int, seed: int
+) -> Result:
+    """Runs the trials."""
+    draw = random.Random(seed)
+    features: list[list[float]] = []
+    held: list[bool] = []
+    for trial in range(trials):
+        guess = text(WORDS, f"{seed}-{trial}")
+        is_held = draw.random() < 0.5
+        asked = guess if is_held else text(WORDS, f"{seed}-{trial}-other")
+        answered(await decide(server.port, asked, QUESTION, victim))
+        reply = answered(await decide(server.port, guess, QUESTION, attacker))
+        features.append([reply.seconds * 1e3, *(float(reply.headers.get(name, 0)) for name in HEADERS)])
+        held.append(is_held)
+    scores = auc.held_out_scores(features, held, seed)
+    low, high = auc.bounds(scores, held)
+    slow = auc.auc([row[0] for row in features], held)
+    return Result(trials, auc.auc(scores, held), low, high, max(slow, 1 - slow))
+
+
+def answered(reply: Reply) -> Reply:
+    """The reply, which must be an answer."""
+    if reply.status != 200:
+        raise Broken(f"a trial ended with {reply.end}: {reply.body[:200]!r}")
+    return reply
+
+
+def saved(path: Path, results: Mapping[str, Result]) -> None:
+    """Keeps the results as JSON."""
+    path.write_text(json.dumps({name: dataclasses.asdict(one) for name, one in results.items()}, indent=1))
