@@ -13,6 +13,7 @@ pub mod keys;
 pub mod listed;
 pub mod man;
 pub mod models;
+pub mod openapi;
 pub mod pull;
 pub mod serve;
 mod switch;
@@ -29,6 +30,7 @@ use self::health::HealthArgs;
 use self::keys::KeysArgs;
 use self::man::ManArgs;
 use self::models::ModelsArgs;
+use self::openapi::OpenapiArgs;
 use self::pull::PullArgs;
 use self::serve::ServeArgs;
 use self::usage::UsageArgs;
@@ -73,7 +75,7 @@ pub enum Command {
     /// Show what the tenants of a server asked for
     Usage(UsageArgs),
     /// Print the HTTP interface as an `OpenAPI` document
-    Openapi,
+    Openapi(OpenapiArgs),
     /// Print the completions of a shell
     Completions(CompletionsArgs),
     /// Print the manual page, or write those of all commands into a folder

@@ -17,6 +17,7 @@ mod shapes;
 mod staging;
 mod systemone;
 mod vllm;
+pub(crate) mod words;
 
 use std::str::FromStr;
 use std::time::Duration;

@@ -15,6 +15,7 @@ mod guard;
 mod headers;
 mod health;
 mod images;
+mod pages;
 mod path;
 mod prewarm;
 mod respond;
@@ -26,10 +27,11 @@ mod usage;
 mod wire;
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
@@ -101,6 +103,8 @@ struct App {
     bodies: body::Held,
     parsers: Semaphore,
     fetcher: images::Fetcher,
+    /// The API's description, once it was asked for.
+    document: OnceLock<Bytes>,
 }
 
 /// All routes over `service`.
@@ -108,8 +112,9 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
     let bodies = body::Held::new(config.bodies_bytes_max);
     crate::telemetry::bodies_max(config.bodies_bytes_max, PARSERS_MAX);
     let (parsers, fetcher) = (Semaphore::new(PARSERS_MAX), images::Fetcher::new(config.images));
-    let app = Arc::new(App { service, config, bodies, parsers, fetcher });
-    Router::new()
+    let app =
+        Arc::new(App { service, config, bodies, parsers, fetcher, document: OnceLock::new() });
+    let routes = Router::new()
         .route("/v1/systemone", post(decide::decide))
         .route("/v1/decide", post(decide::decide))
         .route("/v1/systemone/batch", post(batch::batch))
@@ -152,16 +157,24 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
         .route("/{dialect}/prewarm", post(prewarm::prewarm))
         .route("/{dialect}/v1/models", get(texts::models))
         .route("/health", get(health::health))
+        .route("/docs", get(pages::reference))
+        .route("/docs/reference.css", get(pages::reference_style))
+        .route("/docs/reference.js", get(pages::reference_script))
         .route("/metrics", get(texts::metrics))
         .route("/openapi.json", get(texts::openapi))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::guard))
-        .with_state(app)
+        .with_state(app);
+    // Around all of it, since the router itself names the methods of a route to whoever missed them.
+    Router::new().fallback_service(routes).layer(middleware::map_response(guard::without_methods))
 }
 
 /// Patterns of the routes above: the only values of the metrics' `route` label beside `other`.
-const ROUTES: [&str; 44] = [
+pub const ROUTES: [&str; 47] = [
+    "/docs",
+    "/docs/reference.css",
+    "/docs/reference.js",
     "/v1/usage",
     "/{dialect}/v1/prewarm/{handle}",
     "/v1/systemone/batch",
@@ -209,7 +222,14 @@ const ROUTES: [&str; 44] = [
 ];
 
 /// Routes that need no key on a server which has keys.
-const PUBLIC_ROUTES: [&str; 3] = ["/health", "/{dialect}/health", "/openapi.json"];
+const PUBLIC_ROUTES: [&str; 6] = [
+    "/health",
+    "/{dialect}/health",
+    "/openapi.json",
+    "/docs",
+    "/docs/reference.css",
+    "/docs/reference.js",
+];
 
 /// Routes that show what concerns all tenants.
 const OPERATOR_ROUTES: [&str; 1] = ["/metrics"];
@@ -254,6 +274,7 @@ impl App {
         match request.uri().path() {
             "/v1/decisions" => return Dialect::Openai,
             "/v1/model" => return Dialect::SelfServe,
+            "/v1/answer" => return Dialect::Decisio,
             _ => {}
         }
         let first = request.uri().path().split('/').nth(1).and_then(|name| name.parse().ok());

@@ -57,7 +57,7 @@ fn run(cli: Cli) -> anyhow::Result<Ended> {
             keys::run(&arguments, SystemTime::now(), (&mut out, &mut io::stderr()))?;
         }
         Command::Usage(arguments) => usage::run(&arguments, &home, &mut out)?,
-        Command::Openapi => writeln!(out, "{}", docket::openapi::document())?,
+        Command::Openapi(arguments) => writeln!(out, "{}", arguments.document())?,
     }
     Ok(Ended::Stopped)
 }
@@ -80,7 +80,10 @@ fn serve(arguments: ServeArgs, home: std::path::PathBuf) -> anyhow::Result<Ended
 /// Logs go to standard error, so that standard output is a command's result only.
 fn start_logging(cli: &Cli) {
     let level = tracing::Level::from(cli.log_level);
+    // What it would say of a line that cannot be written goes where no line can be written, and a
+    // failure to write there panics: a full disk under the log must not end the server.
     let builder = tracing_subscriber::fmt()
+        .log_internal_errors(false)
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .with_env_filter(EnvFilter::new(format!("{level},{}=info", start::LISTENING)));

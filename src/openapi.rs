@@ -1,44 +1,67 @@
-//! The API's own description: an `OpenAPI` 3.1 document of every route.
+//! The API's own description: an `OpenAPI` 3.1 document of every route in every dialect.
 //!
 //! It is plain data beside the code that it describes: exact enough that a fuzzer which follows it is
-//! answered, and one which breaks it is refused.
+//! answered, and one which breaks it is refused. What can be refused, and how, is not written down
+//! here: it is asked of the code that refuses ([`failures`]).
 
+mod answers;
 mod batch;
-mod decisions;
+mod codes;
+mod decisio;
+mod described;
+mod failures;
+mod faults;
+mod fields;
 mod found;
+mod gmlx;
+mod headers;
 mod health;
+mod letters;
+mod models;
+mod openai;
+mod operation;
+mod parameters;
 mod prewarm;
 mod schemas;
+mod selfserve;
 mod staged;
+mod systemone;
 mod tasks;
+mod usage;
+mod vllm;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-const DESCRIPTION: &str = "Typed questions about a state in, calibrated probabilities out.";
+use crate::dialect::problem::FullStatus;
+use crate::dialect::{Dialect, RequestLimits};
+use operation::{Operation, Place};
 
-/// Default of `--timeout-max` in milliseconds.
-const TIMEOUT_MAX_MS: u64 = 600_000;
+const DESCRIPTION: &str = "Typed questions about a state in, calibrated probabilities out.\n\n\
+    Routes that begin with a dialect's name speak that dialect; those that do not speak the one that the \
+    server was started with, and with the header `x-docket-dialect: NAME` they answer as the route \
+    under `/NAME` does. Bodies may be compressed (`Content-Encoding: gzip` or `zstd`).";
 
-/// What a request that is refused may be told; the body has the details.
-const REFUSED: [(&str, &str, &str); 1] =
-    [("x-docket-reason", "^[a-z_]+$", "Why it was refused, in a word")];
-
-/// What a request is told for which it is too early, too late or too full.
-const COME_BACK: [(&str, &str, &str); 3] = [
-    ("retry-after", "^[0-9]+$", "Seconds until it may be sent again; absent where that is no use"),
-    ("retry-after-ms", "^[0-9]+$", "The same in milliseconds"),
-    (
-        "x-docket-downgrade",
-        "^(normal|batch)$",
-        "A lower lane in which it would be let in now, where there is one",
-    ),
-];
-
-const IGNORED: (&str, &str, &str) =
-    ("x-docket-ignored", "^\\[.*\\]$", "Fields that were not understood, as a JSON array");
+/// What a document depends on: how the server was started that it describes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Served {
+    /// The dialect of routes that name none.
+    pub dialect: Dialect,
+    /// What a request may ask for.
+    pub limits: RequestLimits,
+    /// Whether requests need a key.
+    pub needs_key: bool,
+    /// With which status a request is refused for which there is no room now.
+    pub full: FullStatus,
+    /// Most images of a request; 0 where the served model reads text only.
+    pub images_max: usize,
+    /// Names under which the model is served; empty where they are not known.
+    pub names: Vec<String>,
+    /// Whether requests of decisio may ask for the raw readout.
+    pub debug_readout: bool,
+}
 
 /// The document as JSON text.
-pub fn document() -> String {
+pub fn document(served: &Served) -> String {
     let document = json!({
         "openapi": "3.1.0",
         "info": {
@@ -48,10 +71,13 @@ pub fn document() -> String {
             "license": {"name": "MIT OR Apache-2.0"},
         },
         "servers": [{"url": "/"}],
-        "security": [{}, {"bearer": []}, {"key": []}],
-        "paths": paths(),
+        "security": operation::security(served.needs_key),
+        "paths": paths(served),
         "components": {
-            "schemas": schemas::all(),
+            "schemas": schemas::all(served),
+            "parameters": parameters::all(served),
+            "headers": headers::all(),
+            "responses": responses(served),
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
@@ -61,298 +87,120 @@ pub fn document() -> String {
     document.to_string()
 }
 
-fn paths() -> Value {
-    let decide = |id: &str| {
-        let answered = response("The answers", "Decided", &cost_headers());
-        let summary = "Answers questions about a state";
-        json!({"post": post(id, summary, "Decision", &answered)})
-    };
-    let prewarm = |id: &str| {
-        let answered = response("What was read", "Prewarmed", &cost_headers());
-        let summary = "Reads states before their questions come";
-        json!({"post": post(id, summary, "Prewarm", &answered)})
-    };
-    let mut paths = json!({
-        "/v1/systemone": decide("systemone"),
-        "/v1/decide": decide("decide"),
-        "/v1/prewarm": prewarm("prewarm"),
-        "/v1/prewarm/{handle}": {"delete": unpin("unpin")},
-        "/prewarm": prewarm("prewarm_short"),
-        "/prewarm/{handle}": {"delete": unpin("unpin_short")},
-        "/v1/models": {"get": {
-            "operationId": "models",
-            "summary": "Lists the served models",
-            "parameters": [dialect()],
-            "responses": with_failures(
-                json!({"200": response("The models", "Models", &json!({}))}), &[400, 401, 414, 431, 500, 503]),
-        }},
-        "/health": {"get": health()},
-        "/metrics": {"get": {
-            "operationId": "metrics",
-            "summary": "Metrics in Prometheus text format",
-            "responses": with_failures(json!({"200": text("The metrics")}), &[401, 414, 431, 500, 503]),
-        }},
-        "/openapi.json": {"get": {
-            "operationId": "openapi",
-            "summary": "This document",
-            "security": [{}],
-            "responses": with_failures(json!({"200": {
-                "description": "The document",
-                "headers": request_id(),
-                "content": {"application/json": {"schema": {"type": "object"}}},
-            }}), &[414, 431, 503]),
-        }},
-    });
-    if let Some(paths) = paths.as_object_mut() {
-        paths.extend(batch::paths());
-        paths.extend(tasks::paths());
-        paths.extend(decisions::paths());
+/// The name that a dialect has in names of schemas.
+fn title(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Systemone => "Systemone",
+        Dialect::Decisio => "Decisio",
+        Dialect::SelfServe => "Self",
+        Dialect::Vllm => "Vllm",
+        Dialect::Gmlx => "Gmlx",
+        Dialect::Openai => "Openai",
+    }
+}
+
+fn paths(served: &Served) -> Map<String, Value> {
+    let mut paths = Map::new();
+    let own = Place { served, dialect: served.dialect, is_named: false };
+    for (path, method, operation) in of_dialect(own).into_iter().chain(of_one_dialect(served)) {
+        insert(&mut paths, own, (path, method), &operation);
+    }
+    let short = Operation::new(own, "unpin_short", "Gives up the pin of a prewarm");
+    insert(&mut paths, own, ("/prewarm/{handle}", "delete"), &prewarm::unpin(short));
+    insert(&mut paths, own, ("/v1/usage", "get"), &usage::route(own));
+    insert(&mut paths, own, ("/metrics", "get"), &metrics(own));
+    insert(&mut paths, own, ("/openapi.json", "get"), &itself(own));
+    for dialect in Dialect::ALL {
+        let place = Place { served, dialect, is_named: true };
+        for (path, method, operation) in of_dialect(place) {
+            insert(&mut paths, place, (path, method), &operation);
+        }
+    }
+    for (dialect, path, method, operation) in
+        [openai::of_path(served), letters::of_path(served), models::of_path(served)]
+    {
+        let place = Place { served, dialect, is_named: true };
+        insert(&mut paths, place, (path, method), &operation);
     }
     paths
 }
 
-fn unpin(id: &str) -> Value {
-    json!({
-        "operationId": id,
-        "summary": "Gives up the pin of a prewarm",
-        "parameters": [dialect(), {
-            "name": "handle", "in": "path", "required": true, "schema": {"type": "string"},
-        }],
-        "responses": with_failures(json!({"200": {
-            "description": "It was given up",
-            "headers": request_id(),
-            "content": {"application/json": {"schema": {"type": "object"}}},
-        }}), &[400, 401, 404, 414, 431, 500, 503]),
-    })
+fn insert(
+    paths: &mut Map<String, Value>,
+    place: Place<'_>,
+    (path, method): (&str, &str),
+    operation: &Value,
+) {
+    let path = place.path(path);
+    let operations = paths.entry(path).or_insert_with(|| json!({}));
+    operations[method] = operation.clone();
 }
 
-fn post(id: &str, summary: &str, schema: &str, answered: &Value) -> Value {
-    let statuses = [400, 401, 408, 413, 414, 415, 422, 429, 431, 500, 502, 503, 504];
-    json!({
-        "operationId": id,
-        "summary": summary,
-        "parameters": [
-            header("x-docket-priority", "The lane, where the body names none",
-                   &json!({"$ref": "#/components/schemas/Lane"})),
-            header("x-gateway-inference-objective", "A lane's name, where x-docket-priority is absent",
-                   &json!({"type": "string"})),
-            header("x-docket-timeout-ms",
-                   "Milliseconds from its first byte to the answer, where the body names none; the \
-                    maximum is the server's --timeout-max",
-                   &json!({"type": "integer", "minimum": 1, "maximum": TIMEOUT_MAX_MS})),
-            header("x-docket-salt", "Part of the caller's own salt of segment keys",
-                   &json!({"type": "string", "maxLength": 256, "pattern": "^[!-~]*$"})),
-            dialect(),
-        ],
-        "requestBody": {
-            "required": true,
-            "description": "May be compressed: Content-Encoding gzip or zstd.",
-            "content": {"application/json": {"schema": reference(schema)}},
-        },
-        "responses": with_ignored(with_failures(json!({"200": answered}), &statuses)),
-    })
-}
+/// A path without its dialect, a method, and what they do.
+type Route = (&'static str, &'static str, Value);
 
-/// The same responses, of a request whose body was looked at.
-fn with_ignored(mut responses: Value) -> Value {
-    for status in ["400", "422", "429", "500", "502", "503", "504"] {
-        let header = &mut responses[status]["headers"];
-        if let (Some(header), Some(more)) = (header.as_object_mut(), headers([IGNORED]).as_object())
-        {
-            header.extend(more.clone());
-        }
-    }
-    responses
-}
-
-fn health() -> Value {
-    json!({
-        "operationId": "health",
-        "summary": "Liveness, and readiness with ready=1",
-        "security": [{}, {"bearer": []}, {"key": []}],
-        "parameters": [{
-            "name": "ready", "in": "query", "required": false,
-            "description": "1 or true asks whether decisions are taken now",
-            "schema": {"type": "string"},
-        }],
-        "responses": {
-            "200": response("It is", "Health", &json!({})),
-            "414": failure(414),
-            "431": failure(431),
-            "500": failure(500),
-            // No refusal: nothing says why but the body, nor when to come back.
-            "503": response("It is not", "Health", &json!({})),
-        },
-    })
-}
-
-fn dialect() -> Value {
-    let schema = json!({"type": "string", "enum": ["systemone", "decisio"]});
-    header("x-docket-dialect", "The wire format", &schema)
-}
-
-fn header(name: &str, description: &str, schema: &Value) -> Value {
-    json!({
-        "name": name, "in": "header", "required": false,
-        "description": description, "schema": schema,
-    })
-}
-
-fn reference(schema: &str) -> Value {
-    json!({"$ref": format!("#/components/schemas/{schema}")})
-}
-
-fn request_id() -> Value {
-    json!({"x-typesafe-request-id": {
-        "description": "The id of the request: the client's x-request-id or a fresh one",
-        "schema": {"type": "string"},
-    }})
-}
-
-/// Response headers with costs, as plain decimals.
-fn cost_headers() -> Value {
-    let decimal = "^[0-9]+\\.[0-9]$";
-    let count = "^[0-9]+$";
-    headers([
-        ("x-docket-queue-ms", decimal, "Waited for work on it to start and for its step"),
-        ("x-docket-state-ms", decimal, "Waited for its state to be resident"),
-        ("x-docket-engine-ms", decimal, "The step that read it"),
-        ("x-docket-total-ms", decimal, "First byte in to the response's encoding"),
-        ("x-docket-computed-tokens", count, "Tokens computed on its account"),
-        ("x-docket-cached-tokens", count, "Tokens found resident or already being read"),
-        ("x-docket-lane", "^[a-z]+$", "The lane it was served in"),
-        ("x-docket-wait-behind", "^registration$", "What it waited behind"),
-        IGNORED,
-        ("server-timing", "total;dur=", "The same times by the standard's form"),
-    ])
-}
-
-/// Response headers, each with the pattern of its value and its meaning.
-fn headers<'a>(listed: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>) -> Value {
-    let entry = |(name, pattern, description): (&str, &str, &str)| {
-        let schema = json!({"type": "string", "pattern": pattern});
-        (name.to_owned(), json!({"description": description, "schema": schema}))
+/// The routes that every dialect has.
+fn of_dialect(place: Place<'_>) -> Vec<Route> {
+    let decide = |name| {
+        let operation = Operation::new(place, name, "Answers questions about a state");
+        operation.decision().posting(&place.schema("Decision")).answering("decided").value()
     };
-    Value::Object(listed.into_iter().map(entry).collect())
-}
-
-fn response(description: &str, schema: &str, headers: &Value) -> Value {
-    let mut all = request_id();
-    if let (Some(all), Some(more)) = (all.as_object_mut(), headers.as_object()) {
-        all.extend(more.clone());
-    }
-    json!({
-        "description": description,
-        "headers": all,
-        "content": {"application/json": {"schema": reference(schema)}},
-    })
-}
-
-fn text(description: &str) -> Value {
-    json!({
-        "description": description,
-        "headers": request_id(),
-        "content": {"text/plain": {"schema": {"type": "string"}}},
-    })
-}
-
-fn with_failures(mut responses: Value, statuses: &[u16]) -> Value {
-    for status in statuses {
-        responses[status.to_string()] = failure(*status);
-    }
-    responses
-}
-
-fn failure(status: u16) -> Value {
-    let (description, schema) = match status {
-        400 => ("The engine or a header cannot do it", "Failure"),
-        401 => ("No key, or an unknown one", "Failure"),
-        408 => ("The body did not arrive in time", "Failure"),
-        413 => ("The body is too large", "Failure"),
-        414 => ("The URI is too long", "Failure"),
-        415 => ("The body's type or encoding is not supported", "Failure"),
-        422 => ("Every fault of the body, or that the model answers no questions", "Invalid"),
-        429 => ("Too much waits; come back after Retry-After", "Failure"),
-        431 => ("There are too many headers", "Failure"),
-        502 => ("An image could not be fetched", "Failure"),
-        503 => ("Not now; come back", "Failure"),
-        504 => ("Not answered within the deadline", "Failure"),
-        _ => ("Our own fault", "Failure"),
+    let prewarm = |name| {
+        let operation = Operation::new(place, name, "Reads states before their questions come");
+        let body = prewarm::request_of(place.dialect);
+        operation.prewarm().posting(&body).answering("prewarmed").value()
     };
-    let waits = COME_BACK.into_iter().filter(|_| matches!(status, 429 | 503));
-    response(description, schema, &headers(REFUSED.into_iter().chain(waits)))
+    let mut routes = vec![
+        ("/v1/systemone", "post", decide("systemone")),
+        ("/v1/decide", "post", decide("decide")),
+        ("/v1/estimate", "post", batch::estimate(place)),
+        ("/v1/prewarm", "post", prewarm("prewarm")),
+        ("/prewarm", "post", prewarm("prewarm_short")),
+        (
+            "/v1/prewarm/{handle}",
+            "delete",
+            prewarm::unpin(Operation::new(place, "unpin", "Gives up the pin of a prewarm")),
+        ),
+        ("/v1/models", "get", models::list(place)),
+        ("/health", "get", health::route(place)),
+    ];
+    // OpenAI's decisions have no batches: what is sent there is refused.
+    if place.dialect != Dialect::Openai {
+        routes.push(("/v1/systemone/batch", "post", batch::batch(place)));
+    }
+    routes.extend(tasks::routes(place));
+    routes
+}
+
+/// The routes at the root that are one dialect's own.
+fn of_one_dialect(served: &Served) -> Vec<Route> {
+    let of = |dialect| Place { served, dialect, is_named: false };
+    vec![
+        ("/v1/decisions", "post", openai::route(of(Dialect::Openai))),
+        ("/v1/answer", "post", letters::route(of(Dialect::Decisio))),
+        ("/v1/model", "get", models::model(of(Dialect::SelfServe))),
+    ]
+}
+
+fn metrics(place: Place<'_>) -> Value {
+    let operation = Operation::new(place, "metrics", "Metrics in Prometheus text format");
+    operation.answering("metrics").value()
+}
+
+fn itself(place: Place<'_>) -> Value {
+    Operation::new(place, "openapi", "This document").public().answering("openapi").value()
+}
+
+/// Everything that is answered, by name.
+fn responses(served: &Served) -> Map<String, Value> {
+    let mut responses = Map::new();
+    for dialect in Dialect::ALL {
+        responses.extend(answers::of(dialect));
+        responses.extend(failures::of(dialect, served));
+    }
+    responses.extend(answers::of_all());
+    responses
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn every_reference_is_defined() {
-        let text = document();
-        let document: Value = serde_json::from_str(&text).unwrap();
-        let schemas = document["components"]["schemas"].as_object().unwrap();
-        let references: Vec<&str> = text
-            .split("#/components/schemas/")
-            .skip(1)
-            .map(|rest| rest.split('"').next().unwrap())
-            .collect();
-        assert!(references.len() > 20);
-        for name in &references {
-            assert!(schemas.contains_key(*name), "{name}");
-        }
-        for name in schemas.keys() {
-            assert!(references.contains(&name.as_str()), "{name} is not used");
-        }
-    }
-
-    #[test]
-    fn a_refusal_for_lack_of_room_lists_what_it_tells() {
-        let document: Value = serde_json::from_str(&document()).unwrap();
-        let told = |route: &str, status: &str| {
-            let method = document["paths"][route].as_object().unwrap().values().next().unwrap();
-            let headers = method["responses"][status]["headers"].as_object().unwrap();
-            headers.keys().cloned().collect::<BTreeSet<_>>()
-        };
-        let names = |listed: &[&str]| listed.iter().map(|name| (*name).to_owned()).collect();
-        let full = [
-            "retry-after",
-            "retry-after-ms",
-            "x-docket-downgrade",
-            "x-docket-ignored",
-            "x-docket-reason",
-            "x-typesafe-request-id",
-        ];
-        for status in ["429", "503"] {
-            assert_eq!(told("/v1/systemone", status), names(&full), "{status}");
-        }
-        let faulty = ["x-docket-ignored", "x-docket-reason", "x-typesafe-request-id"];
-        assert_eq!(told("/prewarm", "422"), names(&faulty));
-        let refused = ["x-docket-reason", "x-typesafe-request-id"];
-        assert_eq!(told("/v1/models", "401"), names(&refused));
-        assert_eq!(told("/health", "503"), names(&["x-typesafe-request-id"]));
-    }
-
-    #[test]
-    fn a_deadline_is_a_parameter_and_a_field() {
-        let document: Value = serde_json::from_str(&document()).unwrap();
-        let of = |route: &str| document["paths"][route]["post"]["parameters"].clone();
-        for route in ["/v1/systemone", "/v1/decide", "/v1/prewarm", "/prewarm"] {
-            let named = |entry: &&Value| entry["name"] == "x-docket-timeout-ms";
-            let parameters = of(route);
-            let header = parameters.as_array().unwrap().iter().find(named).unwrap();
-            assert_eq!(
-                (&header["in"], &header["schema"]["minimum"]),
-                (&json!("header"), &json!(1))
-            );
-        }
-        for schema in ["Decision", "Prewarm"] {
-            let fields = &document["components"]["schemas"][schema]["properties"];
-            assert_eq!(fields["timeout_ms"]["maximum"], 600_000, "{schema}");
-        }
-        let most = crate::config::DecisionConfig::default().timeout_max;
-        assert_eq!(most.as_millis(), u128::from(TIMEOUT_MAX_MS));
-    }
-}
+mod tests;

@@ -169,6 +169,7 @@ impl<E: Engine> Supervisor<E> {
         let budget = self.shared.residency.load().budget;
         let empty = ResidencyView { budget, ..ResidencyView::default() };
         self.shared.residency.store(Arc::new(empty));
+        self.shared.tenants.queue_lost();
         let idle = LoadView::idle(self.epoch, Instant::now());
         self.shared.publish(LoadView { engine, ..idle });
     }

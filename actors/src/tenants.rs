@@ -126,7 +126,8 @@ impl Tenants {
     ) -> (TenantUse, Arrival, Found) {
         let limits = self.limits.load();
         if self.known.len() >= self.sweep_at.load(Ordering::Relaxed) {
-            self.count(now);
+            let left = self.count(now);
+            self.sweep_at.store(SWEEP_FROM.max(2 * left), Ordering::Relaxed);
         }
         let payer = tenant.to_payer();
         let flow = self.flow(&limits, &payer);
@@ -197,9 +198,7 @@ impl Tenants {
     pub(crate) fn count(&self, now: Instant) -> usize {
         let limits = self.limits.load();
         self.known.retain(|payer, known| !known.is_idle(self.flow(&limits, payer), now));
-        let left = self.known.len();
-        self.sweep_at.store(SWEEP_FROM.max(2 * left), Ordering::Relaxed);
-        left
+        self.known.len()
     }
 
     /// Forgets a tenant of which nothing is open, if its bucket is full.

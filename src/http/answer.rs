@@ -41,7 +41,7 @@ async fn answered(
         .map_err(|undecoded| DecideError::Invalid(undecoded.faults))?;
     let mut decision = wanted.decision.clone();
     let grant = grant(sender)?;
-    grant.check_model(decision.model.as_deref(), &app.service.models())?;
+    grant.check_model(decision.model.as_deref(), || app.service.models())?;
     decision.lane = grant.lane(wishes.lane, Lane::Normal);
     decision.timeout = wishes.timeout;
     let caller = caller(sender, wishes.salt)?;

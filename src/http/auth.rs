@@ -117,18 +117,19 @@ impl Grant {
     /// Refuses a model that its tenant may not ask for, as if it were not served.
     ///
     /// * `asked`: the name asked for, if any.
-    /// * `served`: all names of the model.
+    /// * `served`: gives all names of the model; called only where they matter.
     ///
     /// # Errors
     /// [`DecideError::UnknownModel`] with the names that it may ask for.
     pub(super) fn check_model(
         &self,
         asked: Option<&str>,
-        served: &[ModelEntry],
+        served: impl FnOnce() -> Vec<ModelEntry>,
     ) -> Result<(), DecideError> {
         if self.holder.as_ref().is_none_or(|holder| holder.settings.models.is_none()) {
             return Ok(());
         }
+        let served = served();
         let available: Vec<String> = served
             .iter()
             .map(|entry| &entry.name)
@@ -310,13 +311,13 @@ mod tests {
         let served = [entry("large"), entry("small")];
         let grant = acme();
         for asked in [None, Some("small")] {
-            assert_eq!(grant.check_model(asked, &served), Ok(()));
+            assert_eq!(grant.check_model(asked, || served.to_vec()), Ok(()));
         }
         for asked in ["large", "other"] {
-            let refused = grant.check_model(Some(asked), &served).unwrap_err();
+            let refused = grant.check_model(Some(asked), || served.to_vec()).unwrap_err();
             assert!(refused.to_string().ends_with("is served, there is small"), "{refused}");
         }
-        assert!(grant.check_model(None, &served[..1]).is_err());
+        assert!(grant.check_model(None, || served[..1].to_vec()).is_err());
         assert!(grant.sees("small") && !grant.sees("large"));
     }
 

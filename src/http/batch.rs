@@ -113,7 +113,7 @@ async fn received(
     let (states, rest) = split(app.json(&parts.headers, body).await?)?;
     let mut decision = noting(dialect.decision(with_state(&rest, blank()), limits), ignored)?;
     let grant = grant(sender)?;
-    grant.check_model(decision.model.as_deref(), &app.service.models())?;
+    grant.check_model(decision.model.as_deref(), || app.service.models())?;
     let lane = decision.lane.or(wishes.lane).unwrap_or(Lane::Batch);
     decision.lane = grant.lane(Some(lane), lane);
     let timeout = decision.timeout.or(wishes.timeout).unwrap_or(limits.timeout_max);
@@ -232,7 +232,9 @@ fn refused(index: usize, refusal: Refusal) -> ItemResult {
 
 /// A state by the rules of the dialect, and without images.
 async fn checked(app: &App, batch: &Batch, mut state: Json) -> Result<Json, Fault> {
-    app.without_images(batch.dialect, &mut state, None).await?;
+    if batch.dialect.finds_images() {
+        app.without_images(batch.dialect, &mut state, None).await?;
+    }
     // Every dialect takes a string; what else it takes is for it to say.
     if state.as_str().is_none() {
         let body = with_state(&batch.rest, state.clone());

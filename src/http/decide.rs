@@ -123,7 +123,7 @@ pub(super) async fn asked(
         question.wants_hidden = headed.debug == Some(Debug::Hidden);
     }
     let grant = grant(sender(parts)?)?;
-    grant.check_model(decision.model.as_deref(), &app.service.models())?;
+    grant.check_model(decision.model.as_deref(), || app.service.models())?;
     decision.lane = grant.lane(decision.lane.or(wishes.lane), Lane::Normal);
     decision.timeout = decision.timeout.or(wishes.timeout);
     let salt = headers::joined(wishes.salt, decision.salt.take());

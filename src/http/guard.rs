@@ -7,12 +7,13 @@ use std::sync::{Arc, LazyLock};
 
 use actors::TenantId;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
+use crate::dialect::Dialect;
 use crate::dialect::problem::RequestFault;
 use crate::service::Arrival;
 use crate::telemetry::{Ended, RouteMeters};
@@ -99,6 +100,14 @@ pub(super) async fn guard(
     response
 }
 
+/// Who is not let in is not told which methods there are.
+pub(super) async fn without_methods(mut response: Response) -> Response {
+    if response.status() == StatusCode::UNAUTHORIZED {
+        response.headers_mut().remove(header::ALLOW);
+    }
+    response
+}
+
 /// What is known of a request's tenant, whatever becomes of the request.
 #[derive(Default)]
 struct Seen {
@@ -117,7 +126,7 @@ fn let_in(
 ) -> Result<Option<Grant>, RequestFault> {
     check_head(request)?;
     let grant = app.config.auth.grant(request.headers());
-    if PUBLIC_ROUTES.contains(&route) {
+    if is_public(route, request.uri().path()) {
         check_life(app, route)?;
         return Ok(grant.ok().flatten());
     }
@@ -133,6 +142,12 @@ fn let_in(
     }
     check_life(app, route)?;
     Ok(Some(grant))
+}
+
+/// Whether no key is needed; of a path with a dialect only where there is that dialect.
+fn is_public(route: &str, path: &str) -> bool {
+    let of_dialect = || path.split('/').nth(1).is_some_and(|name| name.parse::<Dialect>().is_ok());
+    PUBLIC_ROUTES.contains(&route) && (!route.starts_with("/{dialect}/") || of_dialect())
 }
 
 /// Refuses a head that is larger than any honest one.

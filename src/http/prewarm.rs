@@ -75,7 +75,9 @@ async fn answer(
     }
     let wishes = Wishes::read(&parts.headers, limits)?;
     let mut json = app.json(&parts.headers, body).await?;
-    if let Json::Object(members) = &mut json {
+    if dialect.finds_images()
+        && let Json::Object(members) = &mut json
+    {
         let listed = members.iter().position(|(name, _)| name == "images");
         let listed = listed.map(|at| members.remove(at).1);
         for (_, state) in
@@ -86,7 +88,7 @@ async fn answer(
     }
     let mut request = noting(dialect.prewarm(json, limits), ignored)?;
     let grant = grant(sender)?;
-    grant.check_model(None, &app.service.models())?;
+    grant.check_model(None, || app.service.models())?;
     request.lane = grant.lane(request.lane.or(wishes.lane), Lane::Batch);
     request.timeout = request.timeout.or(wishes.timeout);
     let caller = caller(sender, wishes.salt)?;

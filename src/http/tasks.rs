@@ -162,7 +162,9 @@ fn read(app: &App, dialect: Dialect, kind: TaskKind, json: &Json) -> Result<Orde
 
 fn decoded(app: &App, dialect: Dialect, mut request: Json) -> Result<Decision, DecideError> {
     let mut images_form = false;
-    if let Json::Object(members) = &mut request {
+    if dialect.finds_images()
+        && let Json::Object(members) = &mut request
+    {
         let explicit = members.iter().position(|(name, _)| name == "images");
         let explicit = explicit.map(|at| members.remove(at).1);
         images_form = explicit.is_some();

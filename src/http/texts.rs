@@ -1,6 +1,6 @@
 //! Routes that only show something: the models, the metrics and the API's description.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Request, State};
@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::dialect::problem::{Fault, RequestFault};
 use crate::dialect::{Dialect, loaded};
+use crate::openapi::{self, Served};
 use crate::service::ModelEntry;
 
 use super::guard::Sender;
@@ -57,7 +58,7 @@ fn visible(app: &App, request: &Request) -> Result<Vec<ModelEntry>, Fault> {
     let mut models = app.service.models();
     models.retain(|model| grant.sees(&model.name));
     if models.is_empty() {
-        grant.check_model(None, &app.service.models())?;
+        grant.check_model(None, || app.service.models())?;
     }
     Ok(models)
 }
@@ -78,7 +79,22 @@ pub(super) async fn metrics(State(app): State<Arc<App>>) -> Response {
     response
 }
 
-pub(super) async fn openapi() -> Response {
-    static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| crate::openapi::document().into());
-    respond::json(StatusCode::OK, DOCUMENT.clone())
+/// Described as this server is: with its dialect, limits, names and keys.
+pub(super) async fn openapi(State(app): State<Arc<App>>) -> Response {
+    let document = || Bytes::from(openapi::document(&described(&app)));
+    respond::json(StatusCode::OK, app.document.get_or_init(document).clone())
+}
+
+fn described(app: &App) -> Served {
+    let App { config, service, .. } = app;
+    let images = service.images();
+    Served {
+        dialect: config.dialect,
+        limits: config.limits,
+        needs_key: !config.auth.is_open(),
+        full: config.queue_full_status,
+        images_max: images.map_or(0, |limits| limits.count_max.min(super::IMAGES_MAX)),
+        names: service.models().into_iter().map(|model| model.name).collect(),
+        debug_readout: config.debug_readout,
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::schemas::reference;
+use super::fields::{count, object, probability, text, with};
 
 /// A number or excerpt, as it is asked.
 pub(super) fn questions() -> Vec<Value> {
@@ -12,8 +12,13 @@ pub(super) fn questions() -> Vec<Value> {
         properties.insert("criteria".to_owned(), criteria.clone());
         json!({"type": "object", "required": ["type"], "properties": properties})
     };
+    vec![of("number", &criteria()), of("excerpt", &json!({"type": "null"}))]
+}
+
+/// What narrows a number.
+pub(super) fn criteria() -> Value {
     let limit = |description: &str| json!({"description": description, "type": ["number", "null"]});
-    let number = json!({
+    json!({
         "description": "min must not be above max",
         "type": ["object", "null"],
         "properties": {
@@ -24,8 +29,7 @@ pub(super) fn questions() -> Vec<Value> {
                 "type": ["number", "null"], "minimum": 0,
             },
         },
-    });
-    vec![of("number", &number), of("excerpt", &json!({"type": "null"}))]
+    })
 }
 
 /// Whether citations are wanted.
@@ -36,79 +40,66 @@ pub(super) fn cite() -> Value {
     })
 }
 
-/// Answers that are found, or not given because of another.
-pub(super) fn answers() -> Vec<Value> {
-    let probability = reference("Probability");
-    let (reading, citations) = (reference("Reading"), citations());
-    let number = json!({
-        "type": "object",
-        "required": ["type", "value", "probability", "not_stated", "confidence", "candidates"],
-        "properties": {
-            "type": {"const": "number"},
-            "value": {"type": ["number", "null"]},
-            "probability": probability,
-            "not_stated": probability,
-            "confidence": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
-            "candidates": {"type": "array", "items": {
-                "type": "object",
-                "required": ["value", "probability", "context"],
-                "properties": {
-                    "value": {"type": "number"},
-                    "probability": probability,
-                    "context": {"type": "string"},
-                },
-            }},
-            "x_citations": citations,
-            "x_diagnostics": reading,
-        },
-    });
-    let excerpt = json!({
-        "type": "object",
-        "required": ["type", "text", "probability", "not_stated"],
-        "properties": {
-            "type": {"const": "excerpt"},
-            "text": {"type": ["string", "null"]},
-            "probability": probability,
-            "not_stated": probability,
+/// Answers that are found.
+pub(super) fn answers() -> [Value; 2] {
+    [number(), with(excerpt(), &json!({"not_stated": probability()}))]
+}
+
+/// A number, with those that it was chosen from.
+pub(super) fn number() -> Value {
+    let candidate = object(
+        json!({"value": {"type": "number"}, "probability": probability(), "context": text()}),
+    );
+    object(json!({
+        "type": {"const": "number"},
+        "value": {"type": ["number", "null"]},
+        "probability": probability(),
+        "not_stated": probability(),
+        "confidence": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+        "candidates": {"type": "array", "items": candidate},
+    }))
+}
+
+/// A passage, or several.
+pub(super) fn excerpt() -> Value {
+    let excerpt = object(json!({
+        "type": {"const": "excerpt"},
+        "text": {"type": ["string", "null"]},
+        "probability": probability(),
+    }));
+    with(
+        excerpt,
+        &json!({
             "start": offset(),
             "end": offset(),
-            "parts": {"type": "array", "items": passage(&[])},
-            "x_citations": citations,
-            "x_diagnostics": reading,
-        },
-    });
-    let skipped = json!({
-        "type": "object",
-        "required": ["type", "because", "was", "wanted"],
-        "properties": {
-            "type": {"const": "skipped"},
-            "because": {"description": "Id of the question whose answer it was", "type": "string"},
-            "was": {"type": ["string", "null"]},
-            "wanted": {"type": "array", "items": {"type": "string"}},
-        },
-    });
-    vec![number, excerpt, skipped]
+            "parts": {"type": "array", "items": object(passage())},
+        }),
+    )
+}
+
+/// What is not asked because of another answer.
+pub(super) fn skipped() -> Value {
+    object(json!({
+        "type": {"const": "skipped"},
+        "because": {"description": "Id of the question whose answer it was", "type": "string"},
+        "was": {"type": ["string", "null"]},
+        "wanted": {"type": "array", "items": text()},
+    }))
 }
 
 /// The passages that an answer rests on.
 pub(super) fn citations() -> Value {
-    json!({"type": "array", "items": passage(&["probability"])})
+    let mut citation = passage();
+    citation["probability"] = probability();
+    json!({"type": "array", "items": object(citation)})
 }
 
-fn passage(more: &[&str]) -> Value {
-    let required: Vec<&str> = ["text", "start", "end"].iter().chain(more).copied().collect();
-    json!({
-        "type": "object",
-        "required": required,
-        "properties": {
-            "text": {"type": "string"},
-            "start": offset(),
-            "end": offset(),
-            "probability": reference("Probability"),
-        },
-    })
+fn passage() -> Value {
+    json!({"text": text(), "start": offset(), "end": offset()})
 }
 
 fn offset() -> Value {
-    json!({"description": "In Unicode code points of the state", "type": "integer", "minimum": 0})
+    let mut offset = count();
+    offset["description"] = json!("In Unicode code points of the state");
+    offset
 }

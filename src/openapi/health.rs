@@ -2,24 +2,57 @@
 
 use serde_json::{Map, Value, json};
 
-/// Of `/health`.
-pub(super) fn health() -> Value {
-    json!({
-        "type": "object",
-        "required": ["ok", "ready", "reason"],
-        "properties": {
-            "ok": {"type": "boolean"},
-            "ready": {"type": "boolean"},
-            "reason": {"type": ["string", "null"]},
+use super::fields::{count, milliseconds as seconds, object, reference, text, with};
+use super::operation::{Operation, Place, parameter};
+use super::schemas::Named;
+
+/// The route of a dialect.
+pub(super) fn route(place: Place<'_>) -> Value {
+    let operation = Operation::new(place, "health", "Liveness, and readiness with ready=1");
+    let operation = operation.public().parameters(vec![parameter("ready")]);
+    operation.answering("health").answering_as(503, "unwell").value()
+}
+
+pub(super) fn schemas() -> Named {
+    let of_self = json!({
+        "status": {"enum": ["ok", "unavailable"]},
+        "model": text(),
+        "runner": {"enum": ["ready", "stopping", "crashed"]},
+    });
+    let mut own = with(health(), &of_self);
+    own["required"] = json!(["ok", "ready", "reason", "status", "model", "runner"]);
+    let mut of_decisio = health();
+    of_decisio["description"] = json!("Members beside these say how questions are shown and read");
+    of_decisio["additionalProperties"] = true.into();
+    vec![
+        ("SystemoneHealth", health()),
+        ("DecisioHealth", of_decisio),
+        ("SelfHealth", own),
+        ("VllmHealth", health()),
+        ("GmlxHealth", health()),
+        ("OpenaiHealth", health()),
+        ("HealthDetails", details()),
+    ]
+}
+
+fn health() -> Value {
+    let health = object(json!({
+        "ok": {"type": "boolean"},
+        "ready": {"type": "boolean"},
+        "reason": {"type": ["string", "null"]},
+    }));
+    with(
+        health,
+        &json!({
             "engine": {"const": "dead", "description": "Only where the engine is gone for good"},
             "exit_code": {"const": 70, "description": "With which the process ends then"},
-            "details": {"$ref": "#/components/schemas/HealthDetails"},
-        },
-    })
+            "details": reference("HealthDetails"),
+        }),
+    )
 }
 
 /// Of its `details`. A model that answers no questions has the first four only.
-pub(super) fn details() -> Value {
+fn details() -> Value {
     let text = json!({"type": "string"});
     json!({
         "description": "For operators; with a key where the server has keys",
@@ -107,12 +140,4 @@ fn by_lane(schema: &Value) -> Value {
 fn counts(names: &[&str]) -> Value {
     let members: Map<_, _> = names.iter().map(|name| ((*name).to_owned(), count())).collect();
     json!({"type": "object", "properties": members})
-}
-
-fn count() -> Value {
-    json!({"type": "integer", "minimum": 0})
-}
-
-fn seconds() -> Value {
-    json!({"type": "number", "minimum": 0})
 }

@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::fields::{members as fields, reference};
 use super::found::cite;
-use super::schemas::reference;
 
 /// Fields of a decision.
 pub(super) fn of_decision() -> Map<String, Value> {
@@ -55,8 +55,4 @@ pub(super) fn of_question() -> Map<String, Value> {
         "samples": reference("Samples"),
         "cite": cite(),
     }))
-}
-
-fn fields(value: Value) -> Map<String, Value> {
-    if let Value::Object(fields) = value { fields } else { Map::new() }
 }

@@ -37,6 +37,20 @@ pub(super) fn restarts(snapshot: &Snapshot) -> Value {
     Value::Object(ActorKind::ALL.into_iter().map(count).collect())
 }
 
+/// `details.tenants`: those of whom most is open, and most kept; only operators see it.
+pub(super) fn tenants(snapshot: &Snapshot) -> Value {
+    let reads = snapshot.top_reads.iter();
+    let bytes = snapshot.top_bytes.iter();
+    json!({
+        "most_reads": reads
+            .map(|(tenant, reads)| json!({"tenant": &*tenant.0, "reads": reads}))
+            .collect::<Vec<_>>(),
+        "most_bytes": bytes
+            .map(|(tenant, bytes)| json!({"tenant": &*tenant.0, "bytes": bytes}))
+            .collect::<Vec<_>>(),
+    })
+}
+
 /// `details.queue`.
 pub(super) fn queue(snapshot: &Snapshot, config: &Config) -> Value {
     let load = &snapshot.load;

@@ -261,6 +261,7 @@ impl Service for Serving {
             "restarts": details::restarts(&snapshot),
             "queue": details::queue(&snapshot, config),
             "residency": details::residency(&snapshot),
+            "tenants": details::tenants(&snapshot),
             "state_boundary": details::registration(&snapshot),
             "limits": details::limits(config),
         });

@@ -1,10 +1,13 @@
 //! Start, overload, faults and stop.
 
+use std::fs::File;
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
 use std::thread;
 
 use serde_json::json;
 
-use crate::server::{Server, decision, try_post};
+use crate::server::{Server, decision, terminate, try_post};
 
 /// Memory beside weights and kept states: tokenizer, buffers, connections (issue 3: 200 MB).
 const OTHER_KIB: u64 = 200 << 10;
@@ -46,6 +49,34 @@ fn the_address_is_told_whatever_the_log_level() {
     // `start` waits for the line.
     let server = Server::start(&["--engine", "fake", "--log-level", "error"]);
     assert_eq!(server.get("/health")["ready"], json!(true));
+}
+
+/// A disk that is full under the log ends the log, and not the server.
+#[test]
+fn a_log_that_cannot_be_written_is_lost_and_nothing_else() {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = free.local_addr().expect("an address").port().to_string();
+    drop(free);
+    let full = File::options().write(true).open("/dev/full").expect("the device that is full");
+    let mut server = Command::new(env!("CARGO_BIN_EXE_docket"))
+        .args(["serve", "--engine", "fake", "--offline", "--port", &port])
+        .stderr(Stdio::from(full))
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the binary starts");
+    let base = format!("http://127.0.0.1:{port}");
+    let body = decision("Ticket.", "Is it late?");
+    let reply = loop {
+        if let Ok(reply) = try_post(&base, "/v1/systemone", &body) {
+            break reply;
+        }
+        let ended = server.try_wait().expect("its state");
+        assert!(ended.is_none(), "it ended before it answered: {ended:?}");
+        thread::yield_now();
+    };
+    assert_eq!(reply.status, 200);
+    terminate(&server);
+    assert!(server.wait().expect("its end").success());
 }
 
 #[test]

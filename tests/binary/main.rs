@@ -7,6 +7,8 @@
 #[cfg(test)]
 mod determinism;
 #[cfg(test)]
+mod document;
+#[cfg(test)]
 mod drain;
 #[cfg(test)]
 mod exposition;
@@ -22,6 +24,8 @@ mod metrics;
 mod prewarming;
 #[cfg(test)]
 mod residency;
+#[cfg(test)]
+mod schema;
 #[cfg(test)]
 mod server;
 #[cfg(test)]

@@ -230,6 +230,17 @@ fn an_option_for_not_knowing_is_offered_in_the_form_of_images() {
     assert_eq!(reply.body["usage"]["output_tokens"], 2);
 }
 
+/// What stands for no images in a dialect's decisions stands for none in examples too.
+#[test]
+fn examples_of_gmlx_may_have_what_it_takes_for_no_images() {
+    let (server, mut order) = (fake(&[]), order("routing", 1));
+    for (images, status) in [(json!(""), 200), (json!([]), 200), (json!(["x"]), 400)] {
+        order["examples"][0]["request"]["images"] = images;
+        let reply = server.post("/gmlx/v1/tasks", &order);
+        assert_eq!(reply.status, status, "{reply:?}");
+    }
+}
+
 #[test]
 fn images_are_recognised_and_refused_by_a_model_that_reads_text() {
     // One pixel: signature, length, IHDR, 1 x 1.

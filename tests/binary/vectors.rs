@@ -3,12 +3,14 @@
 //! Goal: every dialect answers as the document that it follows. Method: each folder of
 //! `tests/conformance/data` is a dialect, its `server.json` the flags of one server, every other file
 //! a list of vectors. All mismatches of all dialects are told at once. A file that is an object
-//! `{"args", "vectors"}` has a server of its own.
+//! `{"args", "vectors"}` has a server of its own. Each request that is answered, and each answer, must
+//! be as the server's own `/openapi.json` says too.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use crate::document::Document;
 use crate::server::{Sending, Server};
 
 /// Fewest vectors of a dialect.
@@ -31,25 +33,30 @@ fn of_dialect(folder: &Path) -> Vec<String> {
     let files = listed(folder).into_iter().filter(is_json);
     let files = files.filter(|path| !path.ends_with("server.json"));
     let shared = Server::start(&args(&common));
+    let mut described = Document::of(&shared);
     let (mut mismatches, mut count) = (Vec::new(), 0);
     for file in files {
         let content = read(&file);
         let own = content.get("args").map(|_| Server::start(&args(&content)));
+        let mut own_document = own.as_ref().map(Document::of);
         let vectors = content.get("vectors").unwrap_or(&content);
         let vectors = vectors.as_array().unwrap_or_else(|| panic!("{}: no list", file.display()));
         for vector in vectors {
-            let told = of_vector(own.as_ref().unwrap_or(&shared), vector);
+            let document = own_document.as_mut().unwrap_or(&mut described);
+            let told = of_vector(own.as_ref().unwrap_or(&shared), document, vector);
             let name = format!("{}: {}", file.display(), vector["name"]);
             mismatches.extend(told.into_iter().map(|told| format!("{name}: {told}")));
         }
         count += vectors.len();
     }
     assert!(count >= VECTORS_MIN, "{}: {count} vectors", folder.display());
+    let compared = described.compared;
+    assert!(compared >= VECTORS_MIN, "{}: {compared} bodies compared", folder.display());
     mismatches
 }
 
-/// Sends one request and compares what comes back.
-fn of_vector(server: &Server, vector: &Value) -> Vec<String> {
+/// Sends one request and compares what comes back, with the vector and with the server's document.
+fn of_vector(server: &Server, document: &mut Document, vector: &Value) -> Vec<String> {
     let (request, response) = (&vector["request"], &vector["response"]);
     for (what, named) in [("name", vector), ("source", vector), ("path", request)] {
         assert!(named[what].is_string(), "no {what} in {vector}");
@@ -61,13 +68,14 @@ fn of_vector(server: &Server, vector: &Value) -> Vec<String> {
         (Value::Null, body) => body.map(Value::to_string),
         (other, _) => panic!("text is {other}, beside a body or no string"),
     };
-    let reply = server.send(&Sending {
+    let sending = Sending {
         method: request["method"].as_str().unwrap_or("POST"),
         path: request["path"].as_str().unwrap_or_default(),
         headers: headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),
         text,
-    });
-    let mut told = Vec::new();
+    };
+    let reply = server.send(&sending);
+    let mut told = document.faults(&sending, &reply);
     if response["status"] != reply.status {
         told.push(format!(
             "status {} and not {}: {}",

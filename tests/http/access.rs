@@ -1,11 +1,13 @@
 //! Routes, methods, keys and health.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
+use docket::dialect::Dialect;
 use docket::http::{AuthConfig, HttpConfig, router};
 use docket::service::Health;
 use docket::tenants::Keyring;
@@ -49,7 +51,8 @@ async fn case_54_paths_are_matched_as_they_are_sent() {
         "/V1/systemone",
         "/%2F/v1/systemone",
         "/nothing/v1/systemone",
-        "/docs",
+        "/docs/",
+        "/docs/x",
         "/",
     ] {
         let reply = call(&router, request("POST", path, NOUL)).await;
@@ -142,7 +145,7 @@ async fn case_54_without_a_key_only_two_routes_are_public() {
         ("GET", "/v1/models"),
         ("GET", "/metrics"),
         ("OPTIONS", "/v1/systemone"),
-        ("GET", "/docs"),
+        ("GET", "/docs/x"),
         ("GET", "/health/"),
     ] {
         let reply = call(&router, request(method, path, "")).await;
@@ -371,7 +374,7 @@ async fn once_the_engine_is_dead_every_route_says_why() {
         ("GET", "/v1/models"),
         ("GET", "/metrics"),
         ("GET", "/openapi.json"),
-        ("GET", "/docs"),
+        ("GET", "/docs/x"),
     ] {
         let reply = call(&router, request(method, path, NOUL)).await;
         assert_eq!((reply.status.as_u16(), reply.header("x-docket-reason")), (503, "engine_dead"));
@@ -380,20 +383,82 @@ async fn once_the_engine_is_dead_every_route_says_why() {
     }
 }
 
-#[test]
-fn the_document_describes_the_routes_that_exist() {
-    let document: serde_json::Value = serde_json::from_str(&docket::openapi::document()).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let router = plain();
-        for (path, operations) in document["paths"].as_object().unwrap() {
-            for method in operations.as_object().unwrap().keys() {
-                let method = method.to_uppercase();
-                let reply = call(&router, request(&method, path, "{}")).await;
-                let statuses = &operations[method.to_lowercase()]["responses"];
-                let status = reply.status.as_u16();
-                assert!(statuses.get(status.to_string()).is_some(), "{method} {path} {status}");
-            }
-        }
+fn document() -> serde_json::Value {
+    let served = docket::openapi::Served::default();
+    serde_json::from_str(&docket::openapi::document(&served)).unwrap()
+}
+
+/// Methods and paths of the document.
+fn described() -> BTreeSet<(String, String)> {
+    let document = document();
+    let paths = document["paths"].as_object().unwrap().clone().into_iter();
+    let each = paths.flat_map(|(path, operations)| {
+        let methods: Vec<String> = operations.as_object().unwrap().keys().cloned().collect();
+        methods.into_iter().map(move |method| (method.to_uppercase(), path.clone()))
     });
+    each.collect()
+}
+
+/// The document has every route with every method that it takes, and no other.
+#[tokio::test]
+async fn the_document_describes_the_routes_that_exist() {
+    let router = plain();
+    let mut found = BTreeSet::new();
+    let paths = docket::http::ROUTES.into_iter().flat_map(|route| {
+        let dialects = Dialect::ALL.map(Dialect::name);
+        let named = |rest: &str| dialects.map(|name| format!("/{name}{rest}")).to_vec();
+        route.strip_prefix("/{dialect}").map_or_else(|| vec![route.to_owned()], named)
+    });
+    let methods = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+    for (path, method) in paths.flat_map(|path| methods.map(|method| (path.clone(), method))) {
+        if call(&router, request(method, &path, "{}")).await.status != 405 {
+            found.insert((method.to_owned(), path));
+        }
+    }
+    // Pages are for people, and not of the interface.
+    found.retain(|(_, path)| !path.starts_with("/docs"));
+    // It is there to refuse: OpenAI's decisions have no batches.
+    assert!(found.remove(&("POST".to_owned(), "/openai/v1/systemone/batch".to_owned())));
+    assert_eq!(found, described());
+}
+
+#[tokio::test]
+async fn pages_load_nothing_from_elsewhere() {
+    let router = with_keys(&["k"]);
+    for (path, media) in [
+        ("/docs", "text/html; charset=utf-8"),
+        ("/docs/reference.css", "text/css; charset=utf-8"),
+        ("/docs/reference.js", "text/javascript; charset=utf-8"),
+    ] {
+        let page = call(&router, request("GET", path, "")).await;
+        assert_eq!((page.status.as_u16(), page.header("content-type")), (200, media));
+        let policy = page.header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'"), "{policy}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+        let text = String::from_utf8(page.body).unwrap();
+        assert!(!text.contains("http://") && !text.contains("https://"), "{path}");
+        assert!(!text.contains("innerHTML") && !text.contains("style="), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_body_is_answered_with_a_status_of_the_document() {
+    let (router, document) = (plain(), document());
+    for (method, path) in described() {
+        let reply = call(&router, request(&method, &path, "{}")).await;
+        let statuses = &document["paths"][&path][method.to_lowercase()]["responses"];
+        let status = reply.status.as_u16();
+        assert!(statuses.get(status.to_string()).is_some(), "{method} {path} {status}");
+    }
+}
+
+#[tokio::test]
+async fn a_route_of_one_dialect_refuses_in_its_shape() {
+    let router = with_keys(&["k"]);
+    for (path, place) in [("/v1/answer", "/detail"), ("/v1/decisions", "/error/message")] {
+        let reply = call(&router, request("POST", path, "{}")).await;
+        assert_eq!(reply.status, 401);
+        let told = reply.json();
+        assert!(told.pointer(place).is_some_and(serde_json::Value::is_string), "{path}: {told}");
+    }
 }

@@ -24,3 +24,5 @@ mod sockets;
 mod support;
 #[cfg(test)]
 mod vllm;
+#[cfg(test)]
+mod walk;

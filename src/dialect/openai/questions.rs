@@ -53,7 +53,6 @@ pub(super) fn question(
         match field.as_str() {
             "type" => kind = Some(value),
             "instructions" => instructions = Some(value),
-            "name" if value == Json::Null => {}
             "name" => name = text("name", value, findings),
             "choices" | "levels" => listed.push((field, value)),
             _ => unknown(&field, findings),

@@ -93,8 +93,7 @@ fn three() -> Vec<Value> {
 fn answers_are_a_list_with_names_and_values_as_sent() {
     let asked = asked(&json!([
         {"type": "predicate", "instructions": "x", "name": "late"},
-        {"type": "choice", "instructions": "x", "name": null,
-         "choices": [{"value": true}, {"value": false}]},
+        {"type": "choice", "instructions": "x", "choices": [{"value": true}, {"value": false}]},
         {"type": "score", "instructions": "x", "name": "late",
          "levels": [{"label": "low", "description": "x"}, {"label": "high"}]},
     ]));

@@ -194,6 +194,11 @@ fn integer(spelling: &str) -> Result<i64, (&'static str, &'static str)> {
     if let Ok(number) = spelling.parse() {
         return Ok(number);
     }
+    let too_large = ("int_parsing_size", "Input should be an integer of 64 bits");
+    // As a float the first integer beyond the range would round into it.
+    if spelling.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit()) {
+        return Err(too_large);
+    }
     let number: f64 = spelling.parse().unwrap_or(f64::NAN);
     if number.fract() != 0.0 && number.is_finite() {
         let message = "Input should be a valid integer, got a number with a fractional part";
@@ -203,7 +208,7 @@ fn integer(spelling: &str) -> Result<i64, (&'static str, &'static str)> {
     match number {
         // The bounds are powers of two, which `f64` has exactly.
         within if (-(2_f64.powi(63))..2_f64.powi(63)).contains(&within) => Ok(within as i64),
-        _ => Err(("int_parsing_size", "Input should be an integer of 64 bits")),
+        _ => Err(too_large),
     }
 }
 

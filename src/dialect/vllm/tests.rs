@@ -140,6 +140,7 @@ fn a_priority_is_a_lane() {
         (json!("high"), "int_type"),
         (json!(true), "int_type"),
         (json!(9_223_372_036_854_775_808_u64), "int_parsing_size"),
+        (serde_json::from_str("-9223372036854775809").unwrap(), "int_parsing_size"),
         (json!(1e300), "int_parsing_size"),
     ] {
         let message = error(&plus("priority", priority))["message"].clone();

@@ -76,9 +76,6 @@ impl App {
         state: &mut Json,
         listed: Option<&Json>,
     ) -> Result<(), Fault> {
-        if !dialect.finds_images() {
-            return Ok(());
-        }
         let terms = self.image_terms(dialect);
         let found = found_after(Vec::new(), state, listed, terms);
         let (images, _) = found.map_err(|fault| Fault::from(fault.refusal()))?;
