@@ -12,6 +12,8 @@ mod letters;
 mod pretence;
 pub mod profiles;
 pub mod quantity;
+mod traces;
+mod wire;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -21,12 +23,14 @@ use actors::PAGE_TOKENS;
 
 pub use self::choices::{
     BoundaryRegistration, ContextLimit, DeviceChoice, DialectChoice, EngineKind, KvBytes,
-    LayoutChoice, PrecisionChoice, Readout, SamplesDefault,
+    LayoutChoice, PrecisionChoice, Readout, SamplesDefault, UsageDir,
 };
 pub use self::faults::{Fault, Faults};
 pub use self::images::ImagesConfig;
 pub use self::letters::LettersConfig;
 pub use self::pretence::FakeFaults;
+pub use self::traces::TracesConfig;
+pub use self::wire::{TlsFiles, WireConfig};
 
 use self::keys::ApiKey;
 use self::quantity::duration_as_typed;
@@ -48,6 +52,8 @@ const CHUNK_TOKENS_MAX: u32 = 8192;
 pub struct Config {
     /// The wire.
     pub http: HttpConfig,
+    /// What is told of requests.
+    pub traces: TracesConfig,
     /// From where images may be fetched.
     pub images: ImagesConfig,
     /// What a decision may ask.
@@ -90,19 +96,8 @@ pub struct HttpConfig {
     pub insecure_open: bool,
     /// Where usage is kept. Default: a folder beside the models, unless another server counts there.
     pub usage: UsageDir,
-}
-
-/// Where usage of the tenants is kept.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum UsageDir {
-    /// In a folder beside the models; in memory where another server counts there, or nothing real is
-    /// served.
-    #[default]
-    Usual,
-    /// Nowhere: it is counted until the process ends.
-    Off,
-    /// In this folder, or the server does not start.
-    Folder(PathBuf),
+    /// How connections are taken.
+    pub wire: WireConfig,
 }
 
 /// What a decision may ask.
@@ -220,6 +215,7 @@ impl Config {
     pub fn new(home: PathBuf, model: ModelRef) -> Self {
         Self {
             http: HttpConfig::default(),
+            traces: TracesConfig::default(),
             images: ImagesConfig::default(),
             decision: DecisionConfig::default(),
             letters: LettersConfig::default(),
@@ -242,6 +238,7 @@ impl Config {
     pub fn validate(&self) -> Result<(), Faults> {
         let mut faults = Faults::default();
         self.http.check(&mut faults);
+        self.traces.check(&mut faults);
         self.images.check(&mut faults);
         self.decision.check(&mut faults);
         self.letters.check(&mut faults);
@@ -259,6 +256,7 @@ impl HttpConfig {
         }
         faults.check_bytes("--body-limit", self.body_limit_bytes, 1 << 10..=1 << 30);
         faults.check_range("--connections-max", self.connections_max, 1..=65_536);
+        self.wire.check(faults);
         let drain = Duration::ZERO..=Duration::from_hours(1);
         faults.check_duration("--drain-timeout", self.drain_timeout, drain);
         let stall = Duration::from_millis(10)..=Duration::from_hours(24);

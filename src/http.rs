@@ -21,9 +21,11 @@ mod prewarm;
 mod respond;
 pub mod serve;
 mod served;
+mod slots;
 mod tasks;
 mod texts;
 mod usage;
+mod watch;
 mod wire;
 
 use std::convert::Infallible;
@@ -43,12 +45,14 @@ use tokio::sync::Semaphore;
 use crate::dialect::problem::{Fault, FullStatus, RequestFault};
 use crate::dialect::{Dialect, RequestLimits};
 use crate::service::Service;
+use crate::traces::Traces;
 use crate::usage::Meter;
 
 pub use auth::{AuthConfig, KEYS_MAX};
 pub use batch::STATES_MAX as BATCH_STATES_MAX;
 pub use body::{BODIES_BYTES_MAX, BODY_BYTES_MAX, BODY_TIMEOUT};
 pub use images::{IMAGE_FETCH_TIMEOUT, IMAGE_FETCHES_MAX, IMAGES_MAX, ImageFetching};
+pub use watch::ACCESS;
 
 /// Most bodies that are decompressed and parsed at one time outside the runtime's own turn.
 const PARSERS_MAX: usize = 4;
@@ -75,6 +79,10 @@ pub struct HttpConfig {
     pub debug_readout: bool,
     /// Where it is counted what each tenant asked for; by default in memory only.
     pub usage: Arc<Meter>,
+    /// Where traces of requests go; by default none are made.
+    pub traces: Option<Traces>,
+    /// Whether each request has a line in the log. Default no.
+    pub access_log: bool,
     /// From where images may be fetched; by default from public addresses, with TLS.
     pub images: ImageFetching,
 }
@@ -91,6 +99,8 @@ impl Default for HttpConfig {
             queue_full_status: FullStatus::default(),
             debug_readout: false,
             usage: Arc::new(Meter::in_memory()),
+            traces: None,
+            access_log: false,
             images: ImageFetching::default(),
         }
     }

@@ -20,5 +20,6 @@ pub mod start;
 pub mod tasks;
 pub mod telemetry;
 pub mod tenants;
+pub mod traces;
 pub mod usage;
 pub mod version;

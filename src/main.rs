@@ -12,6 +12,7 @@ use docket::cli::serve::ServeArgs;
 use docket::cli::{
     Cli, Command, LogFormat, ask, completions, health, keys, man, models, pull, usage,
 };
+use docket::http::ACCESS;
 use docket::service::EXIT_CODE_DEAD;
 use docket::start::{self, Ended, panics, signal};
 
@@ -86,7 +87,10 @@ fn start_logging(cli: &Cli) {
         .log_internal_errors(false)
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
-        .with_env_filter(EnvFilter::new(format!("{level},{}=info", start::LISTENING)));
+        .with_env_filter(EnvFilter::new(format!(
+            "{level},{}=info,{ACCESS}=info",
+            start::LISTENING
+        )));
     match cli.log {
         LogFormat::Text => builder.with_target(false).init(),
         LogFormat::Json => builder.json().init(),

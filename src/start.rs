@@ -1,6 +1,7 @@
 //! Wiring: weights, engine, actors, router, and the order in which all of it stops.
 
 mod aliases;
+mod certificates;
 mod desk;
 mod details;
 mod keys;
@@ -8,6 +9,7 @@ mod model;
 pub mod panics;
 pub mod serving;
 pub mod signal;
+mod traces;
 mod unreadable;
 mod usage;
 
@@ -25,13 +27,15 @@ use crate::config::{Config, DialectChoice, SamplesDefault};
 use crate::decide::{Decider, Limits};
 use crate::dialect::{Dialect, RequestLimits};
 use crate::files::FilesError;
-use crate::http::serve::ServeConfig;
+use crate::http::serve::{Http2Config, ServeConfig, Tls};
 use crate::http::{AuthConfig, HttpConfig, ImageFetching};
 use crate::models::PullError;
 use crate::prompt::PromptError;
 use crate::service::{EXIT_CODE_DEAD, Service};
 use crate::tenants::Keyring;
+use crate::traces::Traces;
 use crate::usage::Meter;
+use certificates::Certificates;
 use keys::Keys;
 use model::{Loaded, Opened};
 use serving::Serving;
@@ -120,9 +124,12 @@ pub async fn serve(
     model::check(config)?;
     let keys = Keys::load(&config.http)?;
     let meter = usage::open(config)?;
+    let traces = traces::start(&config.traces)?;
     if keys.is_none() {
         tracing::warn!("{OPEN}");
     }
+    let certificates = Certificates::load(config.http.wire.tls.as_ref()).await?;
+    let tls = certificates.map(Certificates::watched).transpose()?;
     let address = (config.http.host.as_str(), config.http.port);
     let listen = |source| StartError::Listen {
         address: format!("{}:{}", config.http.host, config.http.port),
@@ -130,7 +137,8 @@ pub async fn serve(
     };
     let listener = TcpListener::bind(address).await.map_err(listen)?;
     let local = listener.local_addr().map_err(listen)?;
-    let listening = || tracing::info!(target: LISTENING, "listening on http://{local}");
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let listening = || tracing::info!(target: LISTENING, "listening on {scheme}://{local}");
     let mut shutdown = pin!(shutdown);
     let opened = tokio::select! {
         biased;
@@ -152,7 +160,8 @@ pub async fn serve(
             }
             Keys::watch(keys.clone(), limit)?;
             let service = Arc::clone(&serving) as Arc<dyn Service>;
-            let router = crate::http::router(service, http(config, keys.as_ref(), &meter));
+            let router =
+                crate::http::router(service, http(config, keys.as_ref(), &meter, traces.as_ref()));
             listening();
             let stop = async {
                 ended = end(config, &serving, shutdown).await;
@@ -161,18 +170,20 @@ pub async fn serve(
                     ended = Ended::Dead;
                 }
             };
-            answer_until(config, listener, router, stop).await;
+            answer_until(config, (listener, tls), router, stop).await;
         }
         Opened::Unreadable { facts, why } => {
             tokio::spawn(upkeep(metrics.clone(), Arc::clone(&meter)));
             let service = Arc::new(Unreadable::new(facts, why, metrics));
             Keys::watch(keys.clone(), |_| ())?;
-            let router = crate::http::router(service, http(config, keys.as_ref(), &meter));
+            let router =
+                crate::http::router(service, http(config, keys.as_ref(), &meter, traces.as_ref()));
             listening();
-            answer_until(config, listener, router, shutdown).await;
+            answer_until(config, (listener, tls), router, shutdown).await;
         }
     }
     usage::close(&meter);
+    traces.iter().for_each(Traces::stop);
     if ended == Ended::Dead {
         tracing::error!(exit_code = EXIT_CODE_DEAD, "ended, since the engine is dead");
     }
@@ -220,17 +231,20 @@ async fn drain(config: &Config, serving: &Serving) {
 /// Runs the server loop until `stop` is done, then closes the connections.
 async fn answer_until(
     config: &Config,
-    listener: TcpListener,
+    (listener, tls): (TcpListener, Option<Arc<Tls>>),
     router: axum::Router,
     stop: impl Future<Output = ()>,
 ) {
+    let (all, wire) = (config.http.connections_max, &config.http.wire);
     let limits = ServeConfig {
-        connections_max: config.http.connections_max as usize,
+        connections_max: all as usize,
+        connections_per_address: wire.per_address(all) as usize,
         grace: LAST_RESPONSES,
+        http2: Http2Config { streams_max: wire.http2_streams_max, ..Http2Config::default() },
         ..ServeConfig::default()
     };
     crate::telemetry::connections_max(limits.connections_max);
-    let cut = crate::http::serve::serve(listener, router, limits, stop).await;
+    let cut = crate::http::serve::serve(listener, router, limits, tls, stop).await;
     if cut > 0 {
         tracing::warn!("{cut} connections were cut, their requests had not ended in time");
     }
@@ -280,7 +294,12 @@ async fn assemble(
     Ok(Serving::new(decider, (desk, settings), (facts, metrics), secret, stall_after))
 }
 
-fn http(config: &Config, keys: Option<&Keys>, usage: &Arc<Meter>) -> HttpConfig {
+fn http(
+    config: &Config,
+    keys: Option<&Keys>,
+    usage: &Arc<Meter>,
+    traces: Option<&Traces>,
+) -> HttpConfig {
     HttpConfig {
         dialect: match config.decision.dialect {
             DialectChoice::SystemOne => Dialect::Systemone,
@@ -298,6 +317,8 @@ fn http(config: &Config, keys: Option<&Keys>, usage: &Arc<Meter>) -> HttpConfig 
             ..RequestLimits::default()
         },
         usage: Arc::clone(usage),
+        traces: traces.cloned(),
+        access_log: config.traces.access_log,
         queue_full_status: config.http.queue_full_status,
         images: ImageFetching {
             allow_http: config.images.allow_http,

@@ -6,6 +6,8 @@
 mod fetches;
 mod responses;
 mod tenants;
+mod traces;
+mod wire;
 
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,6 +21,8 @@ use metrics::{
 pub(crate) use fetches::{FetchEnd, image_fetch, image_fetched, image_fetches_max};
 pub(crate) use responses::{Ended, RouteMeters};
 pub(crate) use tenants::{keys_failed, keys_loaded, usage_unwritten};
+pub(crate) use traces::{spans_dropped, spans_sent};
+pub(crate) use wire::{Ending, connection_ended, http2_connection, http2_stream, tls_reloaded};
 
 const REQUESTS: &str = "docket_http_requests_total";
 const REQUEST_SECONDS: &str = "docket_http_request_duration_seconds";
@@ -50,6 +54,14 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     (REQUESTS, Kind::Counter, "Responses by route, status and, of refusals, reason"),
     (REQUEST_SECONDS, Kind::Seconds, "First byte in to head of the response, by route and lane"),
     (CONNECTIONS, Kind::Gauge, "Open connections"),
+    (wire::ENDED, Kind::Counter, "Connections that the server ended, by reason"),
+    (wire::HTTP2_CONNECTIONS, Kind::Gauge, "Of the open connections, those of HTTP/2"),
+    (wire::HTTP2_STREAMS, Kind::Gauge, "Requests that are being answered on them"),
+    (
+        wire::TLS_FAILED,
+        Kind::Gauge,
+        "1 if the certificate could not be used when it was last read again",
+    ),
     (BODY_BYTES, Kind::Gauge, "Bytes of request bodies held before they are parsed"),
     (REGISTRATION_BYTES, Kind::Gauge, "Bytes of examples that registrations under way hold"),
     (PARSERS, Kind::Gauge, "Long bodies that are decompressed and parsed now"),
@@ -73,6 +85,8 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         "1 if the key file could not be used when it was last read again",
     ),
     (tenants::UNWRITTEN, Kind::Gauge, "Since when usage is counted that is not written, or 0"),
+    (traces::SENT, Kind::Counter, "Spans of traces that a collector took"),
+    (traces::DROPPED, Kind::Counter, "Spans of traces that were lost"),
     (BUILD, Kind::Gauge, "Always 1; its labels say what was built"),
     (READY, Kind::Gauge, "1 while decisions are taken, else 0, as readiness says"),
     (STARTED, Kind::Gauge, "When the process started, in seconds since 1970"),
@@ -149,6 +163,8 @@ pub fn describe() {
     LazyLock::force(&METERS);
     fetches::start();
     tenants::start();
+    traces::start();
+    wire::start();
     let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
     let labels = [
         ("version", env!("CARGO_PKG_VERSION").to_owned()),

@@ -6,11 +6,13 @@ mod request;
 mod table;
 
 use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::Value;
 use thiserror::Error;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Timeout};
 
 use super::switch::switch;
@@ -35,6 +37,11 @@ pub struct AskArgs {
     /// API key
     #[arg(long, env = "DOCKET_KEY", hide_env_values = true)]
     pub key: Option<String>,
+
+    /// Certificates in PEM, one of which has to vouch for a server of https: in place of those that
+    /// vouch in public
+    #[arg(long, env = "DOCKET_CA", value_name = "FILE")]
+    pub ca: Option<PathBuf>,
 
     /// Longest time to wait for the answer
     #[arg(long, env = "DOCKET_ASK_TIMEOUT", default_value = "600s", value_parser = parse_duration)]
@@ -192,7 +199,9 @@ pub fn run(arguments: &AskArgs, out: &mut impl Write) -> Result<(), AskError> {
 fn post(arguments: &AskArgs, body: &[u8]) -> Result<Reply, AskError> {
     check_url(&arguments.url)?;
     let url = format!("{}/v1/systemone", arguments.url.trim_end_matches('/'));
+    let tls = arguments.ca.as_deref().map(vouched_by).transpose()?.unwrap_or_default();
     let agent: Agent = Agent::config_builder()
+        .tls_config(tls)
         .timeout_connect(Some(CONNECT_TIMEOUT))
         .timeout_global(Some(arguments.timeout))
         .http_status_as_error(false)
@@ -216,6 +225,24 @@ fn post(arguments: &AskArgs, body: &[u8]) -> Result<Reply, AskError> {
     let status = response.status().as_u16();
     let body = text.map_err(|error| failure(arguments, &error))?;
     Ok(Reply { status, body, facts, ignored })
+}
+
+/// TLS with servers for which one of the certificates in a file vouches.
+fn vouched_by(path: &Path) -> Result<TlsConfig, AskError> {
+    let fault = |source| AskError::File { path: path.display().to_string(), source };
+    let bytes = std::fs::read(path).map_err(fault)?;
+    let mut found: Vec<Certificate<'static>> = Vec::new();
+    for item in parse_pem(&bytes) {
+        match item {
+            Ok(PemItem::Certificate(certificate)) => found.push(certificate),
+            Ok(_) => {}
+            Err(_) => return Err(fault(io::Error::other("it is no PEM that can be read"))),
+        }
+    }
+    if found.is_empty() {
+        return Err(fault(io::Error::other("it has no certificate in PEM")));
+    }
+    Ok(TlsConfig::builder().root_certs(RootCerts::from(found)).build())
 }
 
 /// The client would only say that the address has an invalid format.

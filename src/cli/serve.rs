@@ -3,6 +3,7 @@
 mod http;
 mod images;
 mod letters;
+mod traces;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crate::models::catalogue::DEFAULT_MODEL;
 use http::HttpArgs;
 use images::ImagesArgs;
 use letters::LettersArgs;
+use traces::TracesArgs;
 
 /// What to serve, and how.
 #[derive(Debug, Default, Args)]
@@ -50,6 +52,9 @@ pub struct ServeArgs {
 
     #[command(flatten)]
     http: HttpArgs,
+
+    #[command(flatten)]
+    traces: TracesArgs,
 
     #[command(flatten)]
     images: ImagesArgs,
@@ -234,6 +239,7 @@ impl ServeArgs {
         config.model.context = self.context.map_or(ContextLimit::OfModel, ContextLimit::Tokens);
         self.engine.check_fake_flags(&mut faults);
         self.http.fill(&mut config, &mut faults);
+        self.traces.fill(&mut config);
         self.images.fill(&mut config);
         self.decision.fill(&mut config, &mut faults);
         self.letters.fill(&mut config);

@@ -1,11 +1,25 @@
 //! Settings that are a choice, and how those with a small grammar are read.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::ValueEnum;
 
 use super::quantity::parse_bytes;
+
+/// Where usage of the tenants is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum UsageDir {
+    /// In a folder beside the models; in memory where another server counts there, or nothing real is
+    /// served.
+    #[default]
+    Usual,
+    /// Nowhere: it is counted until the process ends.
+    Off,
+    /// In this folder, or the server does not start.
+    Folder(PathBuf),
+}
 
 /// Orders of the options where a request says nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

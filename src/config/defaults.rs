@@ -6,7 +6,7 @@ use super::profiles::Profiles;
 use super::{
     BoundaryRegistration, DecisionConfig, DeviceChoice, DialectChoice, EngineConfig, EngineKind,
     FakeConfig, FakeFaults, HttpConfig, KvBytes, LayoutChoice, PrecisionChoice, Readout,
-    SamplesDefault, SchedulerConfig, UsageDir,
+    SamplesDefault, SchedulerConfig, UsageDir, WireConfig,
 };
 use crate::dialect::problem::FullStatus;
 
@@ -24,6 +24,7 @@ impl Default for HttpConfig {
             keys: None,
             insecure_open: false,
             usage: UsageDir::Usual,
+            wire: WireConfig::default(),
         }
     }
 }

@@ -86,16 +86,13 @@ impl Finding {
     /// * `words`: the question in words.
     /// * `limits`: of one read.
     /// * `for_citation`: whether the passages are those that the answer to another question rests on.
-    ///
-    /// # Errors
-    /// [`Unread::TooManyNumbers`].
     pub(super) fn begin(
         question: &Question,
         finds: Finds,
         (source, words): (&Arc<Source>, String),
         limits: OptionLimits,
         for_citation: bool,
-    ) -> Result<Self, Unread> {
+    ) -> Self {
         let spans = source.spans();
         let sought = match finds {
             Finds::Number(criteria) => {
@@ -109,7 +106,7 @@ impl Finding {
                 Sought::Passages { search, for_citation }
             }
         };
-        Ok(Self { source: Arc::clone(source), words, samples: question.samples, sought })
+        Self { source: Arc::clone(source), words, samples: question.samples, sought }
     }
 
     /// The choices to be read next; none once the search is over.
@@ -276,13 +273,14 @@ mod tests {
         let source = Arc::new(Source::new(text.to_owned()));
         let question = Question::finding("q".to_owned(), finds, None);
         let limits = OptionLimits { labels: 52, tokens };
-        Finding::begin(&question, finds, (&source, "What?".to_owned()), limits, false).unwrap()
+        Finding::begin(&question, finds, (&source, "What?".to_owned()), limits, false)
     }
 
     #[test]
     fn a_piece_with_more_numbers_than_can_be_told_apart_is_refused_and_none_left_out() {
         // So many lines that two of them are one piece.
-        let line = |from: u32| (from..from + 150).map(|n| format!("{n};")).collect::<String>();
+        let line =
+            |from: u32| (from..from + 150).map(|n| n.to_string()).collect::<Vec<_>>().join(";");
         let text = format!("{}\n{}\n{}", line(100), line(300), "a\n".repeat(5_000));
         let wanted = |criteria| finding(&text, Finds::Number(criteria)).wanted();
         let all = question::NumberCriteria::default();

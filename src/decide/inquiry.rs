@@ -63,7 +63,7 @@ impl Inquiry {
                 let limits = OptionLimits { labels, tokens: room.left() };
                 let for_citation = question.is_citation;
                 let finding =
-                    Finding::begin(&question, finds, (source, words), limits, for_citation)?;
+                    Finding::begin(&question, finds, (source, words), limits, for_citation);
                 let begin = |asked| Asked::begin(prompter, asked, orders, room, gone);
                 let parts = finding.wanted()?.into_iter().map(begin).collect::<Result<_, _>>()?;
                 (Some(finding), parts)

@@ -25,10 +25,13 @@ use crate::dialect::{Dialect, Extras};
 use crate::error::{DecideError, Problem, Step};
 use crate::json::Json;
 use crate::question::Decision;
-use crate::service::{Arrival, Caller, Decided};
+use crate::service::{Caller, Decided};
+use crate::traces::spans::{self, Work};
 
-use super::decide::{Ignored, caller, grant, in_dialect, noting, request_id, sender};
+use super::decide::{Ignored, caller, grant, in_dialect, noting, request_id, sender, since};
+use super::guard::Sender;
 use super::headers::{self, Wishes};
+use super::watch::{Told, named};
 use super::{App, PathDialect, body, respond};
 
 /// Most states of one batch.
@@ -50,11 +53,16 @@ pub(super) async fn batch(
     let shared = Arc::clone(&app);
     let answer = async |app: &App, dialect, parts: &Parts, body, ignored: &mut Ignored| {
         let batch = received(app, (dialect, parts), body, ignored).await?;
+        let told = batch.told.clone();
         let results = answered(Arc::clone(&shared), batch);
         if wants_lines(&parts.headers) {
-            return Ok(lines(results));
+            let mut response = lines(results);
+            app.note(&mut response, || told.streamed());
+            return Ok(response);
         }
-        Ok(whole(app.service.served_name(), results.collect().await))
+        let mut response = whole(app.service.served_name(), results.collect().await);
+        app.note(&mut response, || told);
+        Ok(response)
     };
     in_dialect(&app, path.as_deref(), request, answer).await
 }
@@ -66,7 +74,7 @@ type Members = Vec<(String, Json)>;
 struct Batch {
     dialect: Dialect,
     caller: Caller,
-    arrival: Arrival,
+    sender: Sender,
     /// All of it but the state.
     decision: Decision,
     /// What was sent, without states.
@@ -75,6 +83,8 @@ struct Batch {
     request_id: String,
     /// When the last of it must have ended.
     deadline: Instant,
+    /// What became of its states, where that is told.
+    told: Told,
 }
 
 /// What became of one state.
@@ -111,7 +121,8 @@ async fn received(
     }
     let wishes = Wishes::read(&parts.headers, limits)?;
     let (states, rest) = split(app.json(&parts.headers, body).await?)?;
-    let mut decision = noting(dialect.decision(with_state(&rest, blank()), limits), ignored)?;
+    let decode = || dialect.decision(with_state(&rest, blank()), limits);
+    let mut decision = noting(named(dialect, sender, decode), ignored)?;
     let grant = grant(sender)?;
     grant.check_model(decision.model.as_deref(), || app.service.models())?;
     let lane = decision.lane.or(wishes.lane).unwrap_or(Lane::Batch);
@@ -124,12 +135,13 @@ async fn received(
     Ok(Batch {
         dialect,
         caller: caller(sender, salt)?,
-        arrival: sender.arrival,
+        sender: sender.clone(),
         decision,
         rest,
         states,
         request_id,
         deadline: Instant::from_std(sender.arrival.at) + timeout,
+        told: Told::default(),
     })
 }
 
@@ -201,11 +213,25 @@ fn answered(app: Arc<App>, batch: Batch) -> impl Stream<Item = ItemResult> {
 }
 
 async fn item(app: &App, batch: &Batch, index: usize, state: Json) -> ItemResult {
-    let fault = match decided(app, batch, index, state).await {
+    let mut work = Work::begun(index, since(&batch.sender));
+    let result = result(app, batch, state, &mut work).await;
+    if app.is_watched() {
+        let (status, reason) = (result.status, result.reason);
+        batch.told.add(Work { ended: since(&batch.sender), status, reason, ..work });
+    }
+    result
+}
+
+/// The result of one state, with what is told of it noted in `work`.
+async fn result(app: &App, batch: &Batch, state: Json, work: &mut Work) -> ItemResult {
+    let index = work.state.unwrap_or_default();
+    let fault = match decided(app, batch, state, work).await {
         Ok(decided) => match text(batch, &decided) {
             Ok(response) => {
                 let tokens = decided.cost.input_tokens;
                 app.count(&batch.caller.tenant, &decided.cost, decided.answers.len());
+                work.questions = decided.answers.len();
+                work.cost = app.is_watched().then(|| spans::without_rows(&decided.cost));
                 (decided.served)();
                 let (reason, retry_after_ms) = (None, None);
                 return ItemResult { index, status: 200, reason, retry_after_ms, response, tokens };
@@ -238,7 +264,8 @@ async fn checked(app: &App, batch: &Batch, mut state: Json) -> Result<Json, Faul
     // Every dialect takes a string; what else it takes is for it to say.
     if state.as_str().is_none() {
         let body = with_state(&batch.rest, state.clone());
-        let decoded = batch.dialect.decision(body, &app.config.limits);
+        let decode = || batch.dialect.decision(body, &app.config.limits);
+        let decoded = named(batch.dialect, &batch.sender, decode);
         decoded.map_err(|undecoded| DecideError::Invalid(undecoded.faults))?;
     }
     Ok(state)
@@ -264,11 +291,14 @@ fn of_state(index: usize, fault: Fault) -> Fault {
 }
 
 /// Decides on one state; where there is no room, again while there is time.
-async fn decided(app: &App, batch: &Batch, index: usize, state: Json) -> Result<Decided, Fault> {
+async fn decided(app: &App, batch: &Batch, state: Json, work: &mut Work) -> Result<Decided, Fault> {
+    let index = work.state.unwrap_or_default();
     let state = checked(app, batch, state).await.map_err(|fault| of_state(index, fault))?;
     let decision = Decision { state, ..batch.decision.clone() };
     loop {
-        let asked = app.service.decide(batch.caller.clone(), decision.clone(), batch.arrival);
+        work.tried = since(&batch.sender);
+        let (caller, arrival) = (batch.caller.clone(), batch.sender.arrival);
+        let asked = app.service.decide(caller, decision.clone(), arrival);
         let fault = match asked.await {
             Ok(decided) => return Ok(decided),
             Err(error) => Fault::from(error),
@@ -287,7 +317,7 @@ fn text(batch: &Batch, decided: &Decided) -> Result<Box<RawValue>, DecideError> 
     let extras = Extras {
         diagnostics: batch.decision.diagnostics,
         request_id: batch.request_id.clone(),
-        total: Instant::now().into_std().duration_since(batch.arrival.at),
+        total: since(&batch.sender),
         ..Extras::default()
     };
     batch.dialect.decided(decided, &extras).map(raw)

@@ -38,8 +38,9 @@ const QUICK_BYTES_MAX: usize = 256 << 10;
 /// The same for compressed bodies, which can grow a thousandfold.
 const QUICK_COMPRESSED_BYTES_MAX: usize = 4 << 10;
 
-/// Most memory set aside for a body on the word of its `Content-Length`.
-const CAPACITY_BYTES_MAX: usize = 1 << 20;
+/// Most memory set aside for a body on the word of its `Content-Length`: what is announced and does
+/// not come must not cost more than its connection.
+const CAPACITY_BYTES_MAX: usize = 64 << 10;
 
 /// Most bytes of a refused body that are read and thrown away so that the client sees the answer.
 const DISCARD_BYTES_MAX: usize = 64 << 20;

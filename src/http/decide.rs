@@ -24,6 +24,7 @@ use super::guard::{self, Sender};
 use super::headers::{self, Wishes};
 use super::images::{Found, Terms};
 use super::served::ServedBody;
+use super::watch::{Spoken, Told, named};
 use super::{App, PathDialect, body, decisions, respond};
 
 /// Names of ignored fields.
@@ -58,6 +59,7 @@ where
     let answered = answer(app, dialect, &parts, body, &mut ignored).await;
     let mut response = answered.unwrap_or_else(|fault| app.refuse(dialect, &fault));
     headers::add_ignored(response.headers_mut(), &ignored);
+    app.note(&mut response, || Spoken(dialect));
     response
 }
 
@@ -115,7 +117,8 @@ pub(super) async fn asked(
     } else {
         app.sent_as_text(&parts.headers, body).await?
     };
-    let decoded = noting(dialect.decision(sent.json, limits), ignored);
+    let decode = || dialect.decision(sent.json, limits);
+    let decoded = noting(named(dialect, sender(parts)?, decode), ignored);
     ignored.extend(sent.ignored);
     let mut decision = decoded?;
     decision.images_form = sent.with_images;
@@ -175,12 +178,18 @@ pub(super) fn respond_decided(
         headers::insert(response.headers_mut(), name, &value);
     }
     telemetry::decision_other(headers::other(&decided.cost, total));
+    app.note(&mut response, || Told::one(sender, &decided.cost, decided.answers.len()));
     response
 }
 
 /// The time since the request's first byte was read.
 pub(super) fn since(sender: &Sender) -> Duration {
-    Instant::now().into_std().duration_since(sender.arrival.at)
+    now().duration_since(sender.arrival.at)
+}
+
+/// By the clock of the runtime, which tests may turn.
+pub(super) fn now() -> std::time::Instant {
+    Instant::now().into_std()
 }
 
 /// How the body is sent.

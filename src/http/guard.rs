@@ -20,6 +20,8 @@ use crate::telemetry::{Ended, RouteMeters};
 use crate::tenants::Quota;
 
 use super::auth::Grant;
+use super::serve::Exchange;
+use super::watch::Watch;
 use super::wire::Connection;
 use super::{App, OPERATOR_ROUTES, PUBLIC_ROUTES, ROUTES, body, headers, respond, usage};
 
@@ -46,6 +48,8 @@ pub(super) struct Sender {
     pub(super) request_id: String,
     /// Whether the request named itself so.
     pub(super) names_itself: bool,
+    /// The trace that it is part of, where it is traced.
+    pub(super) trace_id: Option<String>,
     /// The connection it came on; none in tests that call the router.
     pub(super) connection: Option<Arc<Connection>>,
 }
@@ -56,23 +60,29 @@ pub(super) async fn guard(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let connection = request.extensions().get::<Arc<Connection>>().cloned();
-    let arrival = connection.as_ref().map_or_else(now, |connection| connection.begin_request());
+    let exchange = request.extensions_mut().remove::<Exchange>();
+    let arrival = exchange.as_ref().map_or_else(now, |exchange| exchange.arrival);
     let route = route(&request);
     let sent_id = sent_id(request.headers());
     let names_itself = sent_id.is_some();
     let id = sent_id.unwrap_or_else(new_id);
     let dialect = app.dialect_of_unknown(&request);
     let mut seen = Seen::default();
-    let mut response = match let_in(&app, &request, name_of(route), &mut seen) {
+    let granted = let_in(&app, &request, name_of(route), &mut seen);
+    let told = (name_of(route), dialect);
+    let watch = Watch::begin(&app, &request, told, (&id, arrival.at), seen.tenant.as_ref());
+    let trace_id = watch.as_ref().and_then(Watch::trace_id);
+    let mut response = match granted {
         Err(fault) => {
             let (parts, body) = request.into_parts();
             body::discard(&parts.headers, body).await;
             app.refuse(dialect, &fault.into())
         }
         Ok(grant) => {
-            let (request_id, connection) = (id.clone(), connection.clone());
-            let sender = Sender { grant, arrival, request_id, names_itself, connection };
+            let connection = exchange.map(|exchange| exchange.connection);
+            let request_id = id.clone();
+            let trace_id = trace_id.clone();
+            let sender = Sender { grant, arrival, request_id, names_itself, trace_id, connection };
             request.extensions_mut().insert(sender);
             // A handler's state is dropped whole when it panics, and the service's part of it is
             // cancelled like that of a client which went away.
@@ -87,17 +97,17 @@ pub(super) async fn guard(
         app.config.usage.add(&tenant, usage::of_response(response.status()));
     }
     headers::insert(response.headers_mut(), headers::REQUEST_ID, &id);
-    respond::log(&response, &id, name_of(route));
+    respond::log(&response, (&id, trace_id.as_deref()), name_of(route));
     RESPONSES[route].ended(Ended {
         status: response.status().as_u16(),
         reason: response.extensions().get::<respond::Reason>().map(|reason| reason.0),
         lane: headers::served_lane(response.headers()),
         took: now().at.duration_since(arrival.at),
     });
-    if let Some(connection) = connection {
-        connection.end_request();
+    match watch {
+        Some(watch) => watch.end(response),
+        None => response,
     }
-    response
 }
 
 /// Who is not let in is not told which methods there are.

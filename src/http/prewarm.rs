@@ -16,6 +16,7 @@ use crate::json::Json;
 use super::decide::{Ignored, caller, grant, in_dialect, noting, sender, since};
 use super::headers::{self, Wishes};
 use super::path::PathName;
+use super::watch::{Told, named};
 use super::{App, PathDialect, body, respond};
 
 /// The content type is looked at only where the dialect has a rule of its own, or the request is that of
@@ -86,7 +87,8 @@ async fn answer(
             app.without_images(dialect, state, listed.as_ref()).await?;
         }
     }
-    let mut request = noting(dialect.prewarm(json, limits), ignored)?;
+    let decode = || dialect.prewarm(json, limits);
+    let mut request = noting(named(dialect, sender, decode), ignored)?;
     let grant = grant(sender)?;
     grant.check_model(None, || app.service.models())?;
     request.lane = grant.lane(request.lane.or(wishes.lane), Lane::Batch);
@@ -97,5 +99,6 @@ async fn answer(
     let text = dialect.prewarmed(&prewarmed, app.config.queue_full_status);
     let mut response = respond::json(StatusCode::OK, text);
     headers::add_cost(response.headers_mut(), &prewarmed.cost, since(sender));
+    app.note(&mut response, || Told::one(sender, &prewarmed.cost, 0));
     Ok(response)
 }

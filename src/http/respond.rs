@@ -72,14 +72,26 @@ impl Failed {
 }
 
 /// Tells the log of a response that is our own fault, with what its caller can find it by.
-pub(super) fn log(response: &Response, request_id: &str, route: &'static str) {
+pub(super) fn log(
+    response: &Response,
+    (request_id, trace_id): (&str, Option<&str>),
+    route: &'static str,
+) {
     let Some(Failed { detail, is_bug }) = response.extensions().get() else { return };
     let status = response.status().as_u16();
     let reason = response.extensions().get::<Reason>().map_or("", |reason| reason.0);
     if *is_bug {
-        tracing::error!(request_id, route, status, reason, detail, "request failed");
+        tracing::error!(request_id, trace_id, route, status, reason, detail, "request failed");
     } else {
-        tracing::warn!(request_id, route, status, reason, error = detail, "request failed");
+        tracing::warn!(
+            request_id,
+            trace_id,
+            route,
+            status,
+            reason,
+            error = detail,
+            "request failed"
+        );
     }
 }
 

@@ -13,7 +13,9 @@ use hyper::body::{Body, Frame, SizeHint};
 use super::wire::{Connection, Served};
 
 /// One chunk of known length. Once it has been taken, `served` is run after the connection's next
-/// flush (at once where there is no connection); dropped before, it is never run.
+/// flush (at once where there is no connection); dropped before, it is never run. On HTTP/1 the flush
+/// is that of the response's last byte to the socket. On HTTP/2 hyper takes the chunk once the client
+/// lets it send any of it: what the client's window holds back of it then leaves later.
 pub(super) struct ServedBody {
     body: Full<Bytes>,
     served: Option<Served>,

@@ -1,113 +1,61 @@
-//! One connection as hyper reads and writes it: when a request's first byte came, when a response's
-//! last byte left, and an end to clients that stop reading.
+//! One connection as hyper reads and writes it: what comes and goes is told to its [`Connection`], the
+//! first bytes say which HTTP it is, and clients that stop in a head or stop reading are given up.
 
-use std::fmt;
+mod connection;
+mod frames;
+
+use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Sleep, sleep, sleep_until};
 
-use crate::service::Arrival;
+pub(super) use connection::{Connection, Due, Served};
+use frames::PREFACE;
 
-/// What is to be done once a response has been handed to the socket.
-pub(super) type Served = Box<dyn FnOnce() + Send>;
+use crate::telemetry::{self, Ending};
 
-/// What a connection's I/O and its requests tell each other.
-pub(super) struct Connection(Mutex<State>);
+/// What the first bytes are looked at for: no method begins so, and HTTP/2 always does.
+const HTTP2_BEGINS: usize = 4;
 
-#[derive(Default)]
-struct State {
-    phase: Phase,
-    /// When the first byte of the next request was read.
-    first_byte: Option<Instant>,
-    /// For the response that is being written.
-    served: Vec<Served>,
+/// What is spoken on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    Http1,
+    Http2,
 }
 
-#[derive(Default, PartialEq, Eq)]
-enum Phase {
-    /// The next byte read begins a request.
-    #[default]
-    Idle,
-    /// Bytes read belong to a request that is being answered.
-    Answering,
-    /// The response is written; the flush that follows ends it.
-    Responding,
-}
-
-impl fmt::Debug for Connection {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Connection").finish_non_exhaustive()
-    }
-}
-
-impl Connection {
-    pub(super) fn new() -> Self {
-        Self(Mutex::new(State::default()))
-    }
-
-    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// When the request that begins now came; now, where it was read together with the last one.
-    pub(super) fn begin_request(&self) -> Arrival {
-        let first_byte = self.with(|state| {
-            state.phase = Phase::Answering;
-            state.first_byte.take()
-        });
-        Arrival { at: first_byte.unwrap_or_else(Instant::now).into_std() }
-    }
-
-    /// The response's head is ready.
-    pub(super) fn end_request(&self) {
-        self.with(|state| state.phase = Phase::Responding);
-    }
-
-    /// Runs `served` after the bytes that hyper holds now have been written.
-    pub(super) fn after_flush(&self, served: Served) {
-        self.with(|state| state.served.push(served));
-    }
-
-    fn has_read(&self) {
-        self.with(|state| {
-            if state.phase == Phase::Idle && state.first_byte.is_none() {
-                state.first_byte = Some(Instant::now());
-            }
-        });
-    }
-
-    /// Everything that hyper held has been written: it flushes its socket only then.
-    fn has_flushed(&self) {
-        let served = self.with(|state| {
-            if state.phase == Phase::Responding {
-                state.phase = Phase::Idle;
-            }
-            std::mem::take(&mut state.served)
-        });
-        for served in served {
-            served();
-        }
-    }
+/// Limits of a connection's reading and writing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WireLimits {
+    /// Longest time from a head's first byte to its last.
+    pub(super) head: Duration,
+    /// Longest time that a write may wait for the client to read.
+    pub(super) write: Duration,
 }
 
 /// A stream that keeps its [`Connection`] informed.
 pub(super) struct Wire<S> {
     stream: S,
     connection: Arc<Connection>,
-    /// Longest time that a write may wait for the client to read.
-    write_timeout: Duration,
+    limits: WireLimits,
+    /// Bytes that were looked at and that hyper has not had yet.
+    ahead: [u8; HTTP2_BEGINS],
+    ahead_bytes: usize,
+    /// Runs while a read waits for the rest of a head.
+    slow: Option<Pin<Box<Sleep>>>,
     /// Runs while a write waits.
     stall: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Wire<S> {
-    pub(super) fn new(stream: S, connection: Arc<Connection>, write_timeout: Duration) -> Self {
-        Self { stream, connection, write_timeout, stall: None }
+    pub(super) fn new(stream: S, connection: Arc<Connection>, limits: WireLimits) -> Self {
+        let (ahead, ahead_bytes) = ([0; HTTP2_BEGINS], 0);
+        Self { stream, connection, limits, ahead, ahead_bytes, slow: None, stall: None }
     }
 
     /// Ends a write that has waited too long.
@@ -120,11 +68,59 @@ impl<S> Wire<S> {
             self.stall = None;
             return written;
         }
-        let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(self.write_timeout)));
-        match stall.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            Poll::Pending => Poll::Pending,
+        let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(self.limits.write)));
+        ready!(stall.as_mut().poll(context));
+        telemetry::connection_ended(Ending::Unread);
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Ends the wait for the rest of a head that has lasted too long.
+    fn await_rest(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(since) = self.connection.head_since() else {
+            self.slow = None;
+            return Poll::Pending;
+        };
+        let until = since + self.limits.head;
+        let slow = self.slow.get_or_insert_with(|| Box::pin(sleep_until(until)));
+        if slow.deadline() != until {
+            slow.as_mut().reset(until);
         }
+        ready!(slow.as_mut().poll(context));
+        telemetry::connection_ended(Ending::Head);
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> Wire<S> {
+    /// What is spoken, by the first bytes; a stream that ends before it is known speaks HTTP/1.
+    pub(super) async fn version(&mut self) -> io::Result<Version> {
+        while self.ahead_bytes < HTTP2_BEGINS
+            && self.ahead[..self.ahead_bytes] == PREFACE[..self.ahead_bytes]
+        {
+            if poll_fn(|context| self.poll_ahead(context)).await? == 0 {
+                break;
+            }
+        }
+        let is_http2 = self.ahead == PREFACE[..HTTP2_BEGINS];
+        if is_http2 {
+            self.connection.speak_http2();
+        }
+        Ok(if is_http2 { Version::Http2 } else { Version::Http1 })
+    }
+
+    fn poll_ahead(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut buffer = ReadBuf::new(&mut self.ahead[self.ahead_bytes..]);
+        let read = Pin::new(&mut self.stream).poll_read(context, &mut buffer);
+        if read.is_pending() {
+            return self.await_rest(context).map_ok(|()| 0);
+        }
+        let bytes = buffer.filled();
+        if !bytes.is_empty() {
+            self.connection.has_read(bytes);
+        }
+        let count = bytes.len();
+        self.ahead_bytes += count;
+        read.map_ok(|()| count)
     }
 }
 
@@ -135,9 +131,18 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
+        if self.ahead_bytes > 0 && buffer.remaining() >= self.ahead_bytes {
+            buffer.put_slice(&self.ahead[..self.ahead_bytes]);
+            self.ahead_bytes = 0;
+            self.connection.has_read(&buffer.filled()[before..]);
+            return Poll::Ready(Ok(()));
+        }
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if read.is_pending() {
+            return self.await_rest(context);
+        }
         if buffer.filled().len() > before {
-            self.connection.has_read();
+            self.connection.has_read(&buffer.filled()[before..]);
         }
         read
     }
@@ -175,7 +180,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        let shut = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.limit(context, shut)
     }
 }
 
@@ -184,16 +190,18 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
-    use tokio::time::advance;
+    use tokio::time::{Instant, advance};
 
     use super::*;
+    use crate::http::slots::tests::slot;
 
     const MS: Duration = Duration::from_millis(1);
 
     fn pair(capacity: usize) -> (DuplexStream, Wire<DuplexStream>, Arc<Connection>) {
         let (client, server) = duplex(capacity);
-        let connection = Arc::new(Connection::new());
-        (client, Wire::new(server, Arc::clone(&connection), 30 * MS), connection)
+        let connection = Arc::new(Connection::new(slot()));
+        let limits = WireLimits { head: 200 * MS, write: 30 * MS };
+        (client, Wire::new(server, Arc::clone(&connection), limits), connection)
     }
 
     fn counted(count: &Arc<AtomicUsize>) -> Served {
@@ -219,8 +227,12 @@ mod tests {
         client.write_all(b"body").await.unwrap();
         wire.flush().await.unwrap();
         wire.read_exact(&mut buffer[..4]).await.unwrap();
-        connection.end_request();
+        let response = connection.begin_response();
         wire.flush().await.unwrap();
+        assert!(!connection.is_idle(), "more of the response may come");
+        connection.end_response(response);
+        wire.flush().await.unwrap();
+        assert!(connection.is_idle());
         advance(100 * MS).await;
         let next = Instant::now();
         client.write_all(b"next").await.unwrap();
@@ -228,7 +240,8 @@ mod tests {
         advance(MS).await;
         assert_eq!(connection.begin_request().at, next.into_std());
         // A request that was read together with the last one begins when it is its turn.
-        connection.end_request();
+        let response = connection.begin_response();
+        connection.end_response(response);
         assert_eq!(connection.begin_request().at, Instant::now().into_std());
     }
 
@@ -253,5 +266,60 @@ mod tests {
         let error = wire.write_all(b"longer than what fits").await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert!(start.elapsed() >= 30 * MS);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_bytes_say_what_is_spoken_and_nothing_of_them_is_lost() {
+        let said = [
+            (&b"PRI * HTTP/2.0\r\n"[..], Version::Http2),
+            (b"PRIX / HTTP/1.1\r\n", Version::Http1),
+            (b"PROPFIND / HTTP/1.1\r\n", Version::Http1),
+            (b"GET / HTTP/1.1\r\n", Version::Http1),
+            (b"PR", Version::Http1),
+            (b"", Version::Http1),
+        ];
+        let each = said.into_iter().flat_map(|(sent, version)| {
+            [1, 3, sent.len().max(1)].map(|at_once| (sent, version, at_once))
+        });
+        for (sent, version, at_once) in each {
+            let (client, mut wire, _connection) = pair(64);
+            let (found, ()) = tokio::join!(wire.version(), in_parts(client, sent, at_once));
+            assert_eq!(found.unwrap(), version, "{sent:?}");
+            let mut read = Vec::new();
+            wire.read_to_end(&mut read).await.unwrap();
+            assert_eq!(read, sent);
+        }
+    }
+
+    async fn in_parts(mut client: impl AsyncWrite + Unpin, sent: &[u8], at_once: usize) {
+        for part in sent.chunks(at_once) {
+            client.write_all(part).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// What was read of a connection until it was given up, and why it was.
+    async fn given_up<S: AsyncRead + Unpin>(mut wire: Wire<S>) -> (io::ErrorKind, Vec<u8>) {
+        wire.version().await.unwrap();
+        let mut read = Vec::new();
+        (wire.read_to_end(&mut read).await.unwrap_err().kind(), read)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_does_not_end_is_given_up_and_an_idle_wait_is_not() {
+        for first in [&b"GET"[..], b"PRI * HT"] {
+            let (mut client, wire, _connection) = pair(64);
+            let reading = tokio::spawn(given_up(wire));
+            advance(10_000 * MS).await;
+            assert!(!reading.is_finished());
+            let start = Instant::now();
+            client.write_all(first).await.unwrap();
+            tokio::task::yield_now().await;
+            advance(100 * MS).await;
+            client.write_all(b"x").await.unwrap();
+            let (kind, read) = reading.await.unwrap();
+            assert_eq!((kind, start.elapsed()), (io::ErrorKind::TimedOut, 200 * MS));
+            assert_eq!(read, [first, b"x"].concat());
+        }
     }
 }

@@ -75,17 +75,20 @@ pub(super) fn all(served: &Served) -> Map<String, Value> {
     if !served.debug_readout {
         all.remove("decisioDebug");
     }
-    if served.needs_key {
-        let sub_tenant = json!({
-            "name": FAIRNESS_ID, "in": "header", "required": false,
-            "description": "The sub-tenant that it is for; of keys that may act for others",
-            "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
-        });
-        all.insert("subTenant".to_owned(), sub_tenant);
-    }
+    all.extend(served.needs_key.then(sub_tenant));
     all.extend(usage::parameters().map(|(name, parameter)| (name.to_owned(), parameter)));
     all.extend(of_paths());
     all
+}
+
+/// Of keys that may act for others.
+fn sub_tenant() -> (String, Value) {
+    let parameter = json!({
+        "name": FAIRNESS_ID, "in": "header", "required": false,
+        "description": "The sub-tenant that it is for; of keys that may act for others",
+        "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
+    });
+    ("subTenant".to_owned(), parameter)
 }
 
 fn of_paths() -> Map<String, Value> {

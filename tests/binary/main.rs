@@ -35,6 +35,8 @@ mod tasks;
 #[cfg(test)]
 mod tenants;
 #[cfg(test)]
+mod traces;
+#[cfg(test)]
 mod vectors;
 #[cfg(test)]
 #[path = "../golden/writers"]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -49,7 +49,7 @@ fn until(server: &Server, key: &str, status: u16) -> Duration {
     let began = Instant::now();
     while send(server, "GET", "/v1/models", key, None).status != status {
         assert!(began.elapsed() < PATIENCE, "still not {status}");
-        thread::sleep(Duration::from_millis(10));
+        thread::park_timeout(Duration::from_millis(10));
     }
     began.elapsed()
 }
@@ -63,20 +63,9 @@ fn keys_come_and_go_under_load_and_no_request_is_lost() {
     let server = Server::start(&["--engine", "fake", "--fake-step-ms", "1", "--keys", &path]);
     let is_over = AtomicBool::new(false);
     let (answered, revoked) = thread::scope(|scope| {
-        let clients: Vec<_> = (0..4)
-            .map(|client| {
-                let (server, first, is_over) = (&server, &first, &is_over);
-                scope.spawn(move || {
-                    let mut answered = 0;
-                    while !is_over.load(Ordering::Relaxed) {
-                        let reply = ask(server, first, &format!("Ticket {client}/{answered}."));
-                        assert_eq!(reply.status, 200, "{reply:?}");
-                        answered += 1;
-                    }
-                    answered
-                })
-            })
-            .collect();
+        let (asking, over) = ((&server, first.as_str()), &is_over);
+        let clients: Vec<_> =
+            (0..4).map(|client| scope.spawn(move || asked(asking, client, over))).collect();
         let mut revoked = Vec::new();
         for round in 0..5 {
             let other = keys(&file, &["new", "bolt", "--note", &round.to_string()]);
@@ -88,7 +77,7 @@ fn keys_come_and_go_under_load_and_no_request_is_lost() {
         let began = Instant::now();
         while metric(&server, &first, "docket_keys_reload_failed") != "1" {
             assert!(began.elapsed() < PATIENCE, "a faulty file is not told");
-            thread::sleep(Duration::from_millis(20));
+            thread::park_timeout(Duration::from_millis(20));
         }
         is_over.store(true, Ordering::Relaxed);
         let answered: u32 =
@@ -97,6 +86,17 @@ fn keys_come_and_go_under_load_and_no_request_is_lost() {
     });
     assert!(answered > 0);
     say(&format!("{answered} answered; revoked after {revoked:?}"));
+}
+
+/// Asks one question after the other until it is over; how many were answered, which all must be.
+fn asked((server, key): (&Server, &str), client: u32, is_over: &AtomicBool) -> u32 {
+    let mut answered = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        let reply = ask(server, key, &format!("Ticket {client}/{answered}."));
+        assert_eq!(reply.status, 200, "{reply:?}");
+        answered += 1;
+    }
+    answered
 }
 
 /// The value of a series of `/metrics`, as text.
@@ -169,9 +169,15 @@ fn usage_is_kept_over_kills_and_never_counted_twice() {
             assert_eq!(ask(&server, &acme, &format!("{round}/{number}")).status, 200);
             sent += 1;
         }
-        // Flushed every half second; twice that on a busy machine.
-        thread::sleep(Duration::from_millis(1_500));
         settled = sent;
+        // A flush that ends after this may have begun before it; one that ends after a second request
+        // has begun after the first of them.
+        for mark in 0..2 {
+            let asked = SystemTime::now();
+            assert_eq!(ask(&server, &acme, &format!("{round}/mark/{mark}")).status, 200);
+            sent += 1;
+            until_written(Path::new(&usage), asked);
+        }
         for number in 0..10 {
             assert_eq!(ask(&server, &acme, &format!("{round}/late/{number}")).status, 200);
             sent += 1;
@@ -195,6 +201,16 @@ fn usage_is_kept_over_kills_and_never_counted_twice() {
         .expect("it runs");
     let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
     assert_eq!(shown["total"]["requests"].as_u64(), Some(counted + 3), "those just now too");
+}
+
+/// Waits until the store was written after a time.
+fn until_written(folder: &Path, time: SystemTime) {
+    let began = Instant::now();
+    let written = || std::fs::metadata(folder.join("usage.redb")).and_then(|file| file.modified());
+    while written().is_ok_and(|written| written <= time) {
+        assert!(began.elapsed() < PATIENCE, "usage is not written");
+        thread::park_timeout(Duration::from_millis(10));
+    }
 }
 
 fn requests(server: &Server, key: &str, tenant: &str) -> u64 {

@@ -70,13 +70,15 @@ async fn ignored_fields_are_logged_by_names_that_are_not_the_callers() {
     let router: Router = router(Arc::new(Stub::default()), HttpConfig::default());
     let body = r#"{"state": "plum", "seed": 1, "grape": 2, "questions":
         {"fig": {"type": "noul", "instructions": "x", "alone": true, "melon": 3}}}"#;
-    let sent = Request::post("/gmlx/v1/systemone").body(body.into()).unwrap();
+    let sent = Request::post("/gmlx/v1/systemone").header("x-request-id", "ticket-9");
+    let sent = sent.body(body.into()).unwrap();
     let reply = call(&router, sent).await;
     drop(guard);
     let told = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
     let ignored = r#"["seed","grape","questions.fig.alone","questions.fig.melon"]"#;
     assert_eq!(reply.header("x-docket-ignored"), ignored);
-    for part in [" WARN ", "ignoring unsupported parameter(s)", "alone, seed", "unknown=2"] {
+    let id = "request_id=\"ticket-9\"";
+    for part in [" WARN ", "ignoring unsupported parameter(s)", "alone, seed", "unknown=2", id] {
         assert!(told.contains(part), "{part}: {told}");
     }
     for word in ["plum", "grape", "fig", "melon"] {

@@ -11,7 +11,11 @@ mod batches;
 #[cfg(test)]
 mod bodies;
 #[cfg(test)]
+mod cors;
+#[cfg(test)]
 mod decisions;
+#[cfg(test)]
+mod http2;
 #[cfg(test)]
 mod images;
 #[cfg(test)]
@@ -19,9 +23,15 @@ mod logging;
 #[cfg(test)]
 mod prewarming;
 #[cfg(test)]
+mod server;
+#[cfg(test)]
+mod slow;
+#[cfg(test)]
 mod sockets;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod tls;
 #[cfg(test)]
 mod vllm;
 #[cfg(test)]

@@ -1,82 +1,17 @@
 //! The server loop over loopback sockets: disconnects, order of bytes, shutdown, limits.
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use docket::http::serve::{ServeConfig, serve};
-use docket::http::{AuthConfig, HttpConfig, router};
+use docket::http::serve::ServeConfig;
+use docket::http::{AuthConfig, HttpConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::net::TcpStream;
 
+use crate::server::{Server, in_time, message, read_response};
 use crate::support::{NOUL, Stub};
-
-/// Longest time that anything here may take.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-struct Server {
-    address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
-    done: JoinHandle<usize>,
-}
-
-impl Server {
-    async fn start(stub: &Arc<Stub>, http: HttpConfig, config: ServeConfig) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (stop, stopped) = oneshot::channel();
-        let router = router(Arc::clone(stub) as _, http);
-        let shutdown = async move {
-            let _ = stopped.await;
-        };
-        let done = tokio::spawn(serve(listener, router, config, shutdown));
-        Self { address, stop: Some(stop), done }
-    }
-
-    async fn plain(stub: &Arc<Stub>) -> Self {
-        Self::start(stub, HttpConfig::default(), ServeConfig::default()).await
-    }
-
-    async fn connect(&self) -> TcpStream {
-        TcpStream::connect(self.address).await.unwrap()
-    }
-
-    fn begin_stop(&mut self) {
-        self.stop.take().unwrap().send(()).unwrap();
-    }
-}
-
-fn message(body: &str) -> Vec<u8> {
-    let length = body.len();
-    format!("POST /v1/systemone HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n{body}")
-        .into_bytes()
-}
-
-/// Reads one response: its head, and a body of the announced length.
-async fn read_response(stream: &mut TcpStream) -> (String, Vec<u8>) {
-    let mut bytes = Vec::new();
-    loop {
-        let mut buffer = [0; 4_096];
-        let read = stream.read(&mut buffer).await.unwrap();
-        assert!(read > 0, "closed early: {}", String::from_utf8_lossy(&bytes));
-        bytes.extend_from_slice(&buffer[..read]);
-        let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
-        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
-        let body = bytes[end + 4..].to_vec();
-        if body.len() == length.parse::<usize>().unwrap() {
-            return (head, body);
-        }
-    }
-}
-
-async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("not done in time")
-}
 
 #[tokio::test]
 async fn a_disconnect_drops_the_decision() {
@@ -213,19 +148,6 @@ async fn what_is_no_http_gets_an_empty_400() {
         // What docs/API.md says of these.
         assert!(!text.contains("x-typesafe-request-id") && text.ends_with("\r\n\r\n"), "{text}");
     }
-}
-
-#[tokio::test]
-async fn a_slow_head_is_cut_off() {
-    let stub = Arc::new(Stub::default());
-    let header_timeout = Duration::from_millis(30);
-    let config = ServeConfig { header_timeout, ..ServeConfig::default() };
-    let server = Server::start(&stub, HttpConfig::default(), config).await;
-    let mut stream = server.connect().await;
-    stream.write_all(b"POST /v1/systemone HTTP/1.1\r\nhost:").await.unwrap();
-    let mut rest = Vec::new();
-    in_time(stream.read_to_end(&mut rest)).await.unwrap();
-    assert!(!rest.starts_with(b"HTTP/1.1 200"));
 }
 
 #[tokio::test]

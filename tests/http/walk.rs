@@ -61,26 +61,21 @@ async fn refused(router: &Router, sent: Request<Body>) -> Reply {
 #[tokio::test]
 async fn nothing_but_what_is_public_is_answered_without_a_key_or_with_a_wrong_one() {
     let router = with_keys(&["acme=secret", "bolt=other"]);
-    for path in paths().iter().filter(|path| !is_public(path)) {
-        for method in &METHODS {
-            let without = refused(&router, sent(method, path, None)).await;
-            for key in [
-                ("x-api-key", "secre"),
-                ("x-api-key", "secret "),
-                ("x-api-key", "acme=secret"),
-                ("x-api-key", ""),
-                ("authorization", "secret"),
-                ("authorization", "Basic secret"),
-                ("authorization", "Bearer secret2"),
-                ("authorization", "Bearer"),
-            ] {
-                // White space around a header's value is no part of it.
-                if key.1.trim() == "secret" && key.0 == "x-api-key" {
-                    continue;
-                }
-                let wrong = refused(&router, sent(method, path, Some(key))).await;
-                assert_eq!(wrong.body, without.body, "{method} {path} tells wrong from none");
-            }
+    let paths = paths();
+    let paths = paths.iter().filter(|path| !is_public(path));
+    for (path, method) in paths.flat_map(|path| METHODS.iter().map(move |method| (path, method))) {
+        let without = refused(&router, sent(method, path, None)).await;
+        for key in [
+            ("x-api-key", "secre"),
+            ("x-api-key", "acme=secret"),
+            ("x-api-key", ""),
+            ("authorization", "secret"),
+            ("authorization", "Basic secret"),
+            ("authorization", "Bearer secret2"),
+            ("authorization", "Bearer"),
+        ] {
+            let wrong = refused(&router, sent(method, path, Some(key))).await;
+            assert_eq!(wrong.body, without.body, "{method} {path} tells wrong from none");
         }
     }
 }
@@ -109,11 +104,10 @@ async fn paths_that_only_look_public_are_not() {
             path.replacen("v1", "%761", 1) + "/x",
         ]
     };
-    for path in paths().iter().filter(|path| !is_public(path)) {
-        for trick in tricks(path) {
-            for method in [Method::GET, Method::POST, Method::HEAD, Method::OPTIONS] {
-                refused(&router, sent(&method, &trick, None)).await;
-            }
+    let paths = paths();
+    for trick in paths.iter().filter(|path| !is_public(path)).flat_map(|path| tricks(path)) {
+        for method in [Method::GET, Method::POST, Method::HEAD, Method::OPTIONS] {
+            refused(&router, sent(&method, &trick, None)).await;
         }
     }
     for path in ["/health/", "/HEALTH", "/health/ready", "/x/y/health", "//health", "/health%20"] {

@@ -25,27 +25,52 @@ fn body(flags: &[&str], input: &str) -> Result<String, AskError> {
 fn serve(response: String) -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let server = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut reader = BufReader::new(stream.try_clone().unwrap());
-        let (mut head, mut length) = (String::new(), 0);
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line).unwrap();
-            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-            if line == "\r\n" {
-                break;
-            }
-            head.push_str(&line);
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).unwrap();
-        stream.write_all(response.as_bytes()).unwrap();
-        head + &String::from_utf8(body).unwrap()
-    });
+    let server = std::thread::spawn(move || answer(listener.accept().unwrap().0, &response));
     (url, server)
+}
+
+fn answer(mut stream: impl Read + Write, response: &str) -> String {
+    let mut reader = BufReader::new(&mut stream);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if !matches!(reader.read_line(&mut line), Ok(1..)) {
+            return head;
+        }
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line == "\r\n" {
+            break;
+        }
+        head.push_str(&line);
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    stream.write_all(response.as_bytes()).unwrap();
+    stream.flush().unwrap();
+    head + &String::from_utf8(body).unwrap()
+}
+
+/// The same behind TLS; also the server's certificate in PEM, which vouches for itself.
+fn serve_tls(response: String) -> (String, String, JoinHandle<String>) {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+    let server = std::thread::spawn(move || {
+        let connection = rustls::ServerConnection::new(std::sync::Arc::new(config)).unwrap();
+        let stream = listener.accept().unwrap().0;
+        answer(rustls::StreamOwned::new(connection, stream), &response)
+    });
+    (url, made.cert.pem(), server)
 }
 
 fn http(status: &str, headers: &str, body: &str) -> String {
@@ -293,4 +318,27 @@ fn an_address_without_its_scheme_is_told_what_is_missing() {
     let missing = "http:// or https:// is missing; write http://127.0.0.1:8358";
     assert_eq!(told("127.0.0.1:8358"), format!("--url 127.0.0.1:8358: {missing}"));
     assert_eq!(told("ftp://127.0.0.1:8358"), format!("--url ftp://127.0.0.1:8358: {missing}"));
+}
+
+#[test]
+fn a_private_certificate_vouches_where_it_is_named() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("ca.pem");
+    let path = path.to_str().unwrap();
+    let ask = |url: &str, ca: &[&str]| {
+        let flags = [&["--url", url, "--json", "--state", "s", "--noul", "x"], ca].concat();
+        let mut out = Vec::new();
+        run(&arguments(&flags), &mut out).map(|()| String::from_utf8(out).unwrap())
+    };
+    let (url, certificate, server) = serve_tls(http("200 OK", "", "{\"a\":1}"));
+    std::fs::write(path, certificate).unwrap();
+    assert_eq!(ask(&url, &["--ca", path]).unwrap(), "{\"a\":1}\n");
+    assert!(server.join().unwrap().starts_with("POST /v1/systemone"));
+    let (url, _, server) = serve_tls(String::new());
+    let told = ask(&url, &[]).unwrap_err().to_string();
+    assert!(told.contains("certificate"), "{told}");
+    server.join().unwrap();
+    std::fs::write(path, "none").unwrap();
+    let told = ask(&url, &["--ca", path]).unwrap_err().to_string();
+    assert!(told.contains("ca.pem: it has no certificate in PEM"), "{told}");
 }

@@ -10,7 +10,7 @@ use crate::cli::listed::Listed;
 use crate::cli::switch::switch;
 use crate::config::keys::ApiKey;
 use crate::config::quantity::{parse_bytes, parse_duration};
-use crate::config::{Config, Faults, UsageDir};
+use crate::config::{Config, Faults, TlsFiles, UsageDir};
 use crate::dialect::problem::FullStatus;
 
 #[derive(Debug, Default, Args)]
@@ -52,6 +52,24 @@ pub(super) struct HttpArgs {
     #[arg(long, env = "DOCKET_CONNECTIONS_MAX", value_name = "COUNT")]
     connections_max: Option<u32>,
 
+    /// Of these, most from one address: an IPv4 address or a network of IPv6 (/64), but this machine's
+    /// own; 0 is no limit, for servers behind a proxy [default: half of --connections-max]
+    #[arg(long, env = "DOCKET_CONNECTIONS_PER_ADDRESS", value_name = "COUNT")]
+    connections_per_address: Option<u32>,
+
+    /// Most requests at one time on a connection of HTTP/2 [default: 128]
+    #[arg(long, env = "DOCKET_HTTP2_STREAMS", value_name = "COUNT")]
+    http2_streams: Option<u32>,
+
+    /// Certificate in PEM, those that vouch for it behind it: the port speaks TLS then. It is read again
+    /// when it changes or at a SIGHUP [default: none, HTTP in clear]
+    #[arg(long, env = "DOCKET_TLS_CERT", value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+
+    /// Key of --tls-cert in PEM, without a passphrase
+    #[arg(long, env = "DOCKET_TLS_KEY", value_name = "FILE")]
+    tls_key: Option<PathBuf>,
+
     /// Longest time to finish admitted work after a signal to stop [default: 30s]
     #[arg(long, env = "DOCKET_DRAIN_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
     drain_timeout: Option<Duration>,
@@ -78,6 +96,20 @@ impl HttpArgs {
             Some(folder) => UsageDir::Folder(folder),
         };
         http.insecure_open = self.insecure_open;
+        http.wire.connections_per_address = self.connections_per_address;
+        set(&mut http.wire.http2_streams_max, self.http2_streams);
+        http.wire.tls = match (self.tls_cert, self.tls_key) {
+            (Some(certificate), Some(key)) => Some(TlsFiles { certificate, key }),
+            (None, None) => None,
+            (Some(_), None) => {
+                faults.add("--tls-cert", "it needs --tls-key");
+                None
+            }
+            (None, Some(_)) => {
+                faults.add("--tls-key", "it needs --tls-cert");
+                None
+            }
+        };
         set(&mut http.body_limit_bytes, self.body_limit);
         set(&mut http.connections_max, self.connections_max);
         set(&mut http.drain_timeout, self.drain_timeout);

@@ -99,10 +99,15 @@ fn faults_of_the_typing_and_of_the_values_come_together() {
         "1",
         "--timeout",
         "0",
+        "--tls-key",
+        "key.pem",
     ];
     let faults = serve(&flags).unwrap_err();
     let named: Vec<&str> = faults.0.iter().map(|fault| fault.flag).collect();
-    assert_eq!(named, ["--model", "--fake-step-ms", "--api-key", "--timeout", "--rows-max"]);
+    assert_eq!(
+        named,
+        ["--model", "--fake-step-ms", "--tls-key", "--api-key", "--timeout", "--rows-max"]
+    );
     assert!(!faults.to_string().contains("b c"), "a key is shown");
 }
 
@@ -114,6 +119,19 @@ fn a_key_that_came_out_empty_is_a_fault_of_its_flag() {
         let message = faults.to_string();
         assert!(message.starts_with("--api-key: ") && !message.contains("s3cret"), "{message}");
     }
+}
+
+#[test]
+fn one_address_gets_half_of_the_connections_unless_it_is_said_otherwise() {
+    let per_address = |flags: &[&str]| {
+        let http = serve(flags).unwrap().http;
+        http.wire.per_address(http.connections_max)
+    };
+    assert_eq!(per_address(&[]), 512);
+    assert_eq!(per_address(&["--connections-max", "1"]), 1);
+    assert_eq!(per_address(&["--connections-per-address", "0"]), 0);
+    let faults = serve(&["--connections-per-address", "65537", "--http2-streams", "0"]);
+    assert_eq!(faults.unwrap_err().0.len(), 2);
 }
 
 #[test]
@@ -152,12 +170,14 @@ fn the_help_promises_the_defaults_that_hold() {
         ("port", http.port.to_string()),
         ("body-limit", format!("{}MiB", http.body_limit_bytes >> 20)),
         ("connections-max", http.connections_max.to_string()),
+        ("http2-streams", http.wire.http2_streams_max.to_string()),
         ("drain-timeout", format!("{:?}", http.drain_timeout)),
         ("stall-after", format!("{:?}", http.stall_after)),
         (
             "image-fetch-timeout",
             format!("{:?}", crate::config::ImagesConfig::default().fetch_timeout),
         ),
+        ("trace-sample", crate::config::TracesConfig::default().sample.to_string()),
         ("timeout", format!("{:?}", decision.timeout)),
         ("device", EngineConfig::default().device.to_string()),
         ("timeout-max", format!("{:?}", decision.timeout_max)),

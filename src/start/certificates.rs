@@ -1,0 +1,164 @@
+//! The certificate in force: read at the start, and again when one of its files changes or a SIGHUP
+//! comes.
+//!
+//! Files that do not go together leave the old certificate in force: whoever renews one writes two
+//! files, and between them they never match.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::MissedTickBehavior;
+
+use super::StartError;
+use crate::config::TlsFiles;
+use crate::http::serve::{Pair, Tls};
+use crate::telemetry;
+use crate::tenants::{Stamp, Watched};
+
+/// How often the files are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// The certificate of a server that has one.
+#[derive(Debug, Clone)]
+pub(super) struct Certificates {
+    tls: Arc<Tls>,
+    files: TlsFiles,
+    /// What the files were before they were read.
+    seen: [Option<Stamp>; 2],
+}
+
+impl Certificates {
+    /// Reads the certificate of the configuration; `None` where it has none.
+    ///
+    /// # Errors
+    /// [`StartError::Setting`] with the file and what is the matter.
+    pub(super) async fn load(files: Option<&TlsFiles>) -> Result<Option<Self>, StartError> {
+        let Some(files) = files.cloned() else { return Ok(None) };
+        let seen = stamps(&files);
+        let pair = Pair::read(&files.certificate, &files.key).await.map_err(|fault| {
+            let is_of_key = fault.path == files.key;
+            let flag = if is_of_key { "--tls-key" } else { "--tls-cert" };
+            StartError::Setting { flag, message: fault.to_string() }
+        })?;
+        if let Some(warning) = seen[1].and_then(|stamp| stamp.warning()) {
+            tracing::warn!("--tls-key {}: {warning}", files.key.display());
+        }
+        let tls = Tls::new(pair).map_err(|error| StartError::System(format!("TLS: {error}")))?;
+        Ok(Some(Self { tls: Arc::new(tls), files, seen }))
+    }
+
+    /// What connections begin with. The files are read again whenever that is called for, for ever.
+    ///
+    /// # Errors
+    /// [`StartError::System`] when the system gives no handler for the signal.
+    pub(super) fn watched(self) -> Result<Arc<Tls>, StartError> {
+        let asked = signal(SignalKind::hangup())
+            .map_err(|error| StartError::System(format!("SIGHUP: {error}")))?;
+        let tls = Arc::clone(&self.tls);
+        tokio::spawn(self.follow(asked));
+        Ok(tls)
+    }
+
+    async fn follow(self, mut asked: Signal) {
+        let [mut certificate, mut key] = self.seen.map(Watched::new);
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let is_asked = tokio::select! {
+                asked = asked.recv() => asked.is_some(),
+                _ = look.tick() => false,
+            };
+            let now = stamps(&self.files);
+            // Both are to be asked, or a change of the second would be told twice.
+            if certificate.changed(now[0]) | key.changed(now[1]) || is_asked {
+                self.read_again().await;
+            }
+        }
+    }
+
+    async fn read_again(&self) {
+        match Pair::read(&self.files.certificate, &self.files.key).await {
+            Ok(pair) => {
+                self.tls.replace(pair);
+                telemetry::tls_reloaded(false);
+                tracing::info!("the certificate was read again and is in force");
+            }
+            Err(fault) => {
+                telemetry::tls_reloaded(true);
+                tracing::error!("the certificate cannot be used, the old one stays: {fault}");
+            }
+        }
+    }
+}
+
+/// What the files are now; links are followed.
+fn stamps(files: &TlsFiles) -> [Option<Stamp>; 2] {
+    let stamp = |path: &Path| std::fs::metadata(path).ok().map(|found| Stamp::of(&found));
+    [stamp(&files.certificate), stamp(&files.key)]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// Certificate and key in PEM, for `name`.
+    fn made(name: &str) -> (String, String) {
+        let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
+        (made.cert.pem(), made.signing_key.serialize_pem())
+    }
+
+    fn written(certificate: &str, key: &str) -> (TempDir, TlsFiles) {
+        let folder = TempDir::new().unwrap();
+        let files = TlsFiles {
+            certificate: folder.path().join("cert.pem"),
+            key: folder.path().join("key.pem"),
+        };
+        fs::write(&files.certificate, certificate).unwrap();
+        fs::write(&files.key, key).unwrap();
+        (folder, files)
+    }
+
+    async fn refused(certificate: &str, key: &str) -> String {
+        let (_folder, files) = written(certificate, key);
+        Certificates::load(Some(&files)).await.unwrap_err().to_string()
+    }
+
+    #[tokio::test]
+    async fn without_files_there_is_no_tls() {
+        assert!(Certificates::load(None).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_start_names_the_file_and_its_fault_and_nothing_of_what_is_in_it() {
+        let ((certificate, key), (_, other)) = (made("a.test"), made("b.test"));
+        let damaged = certificate.replacen("MII", "M!I", 1);
+        let passphrase = key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY");
+        let cut = &key[..key.len() / 2];
+        for (certificate, key, flag, why) in [
+            ("", key.as_str(), "--tls-cert", "cert.pem: it has no certificate"),
+            (&damaged, &key, "--tls-cert", "cert.pem: it is no PEM"),
+            (&certificate, "", "--tls-key", "key.pem: it has no private key"),
+            (&certificate, cut, "--tls-key", "key.pem: it has no private key"),
+            (&certificate, &passphrase, "--tls-key", "key.pem: the key has a passphrase"),
+            (&certificate, &other, "--tls-key", "key.pem: it is not the key of the certificate"),
+        ] {
+            let told = refused(certificate, key).await;
+            assert!(told.starts_with(flag) && told.contains(why), "{told}");
+            let secret = key.lines().nth(1).unwrap_or("none at all");
+            assert!(!told.contains(secret) && !told.contains("MII"), "{told}");
+        }
+        let (folder, mut files) = written(&certificate, &key);
+        files.key = folder.path().to_path_buf();
+        let told = Certificates::load(Some(&files)).await.unwrap_err().to_string();
+        assert!(told.starts_with("--tls-key") && told.contains("it is no file"), "{told}");
+        files.key = folder.path().join("absent.pem");
+        let told = Certificates::load(Some(&files)).await.unwrap_err().to_string();
+        assert!(told.contains("absent.pem: No such file"), "{told}");
+    }
+}

@@ -1,0 +1,1 @@
+"""What slow clients and bombs cost those who behave."""
