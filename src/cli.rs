@@ -1,13 +1,15 @@
 //! What was typed: the command line and the environment, which only this module reads.
 //!
-//! Every flag can also be set by an environment variable, `DOCKET_` and its name; the flag wins. The
-//! time limits of `ask` and `health` are `DOCKET_ASK_TIMEOUT` and `DOCKET_HEALTH_TIMEOUT`, since
-//! `DOCKET_TIMEOUT` is the server's, and the file of `keys` is `DOCKET_KEYS`, which is the server's too.
-//! Flags that describe a request of `ask` or a key of `keys new` have no variable.
+//! Every flag can also be set by an environment variable, `DOCKET_` and its name; the flag wins. Those of
+//! a server stand in a configuration file too, under both ([`settings`]). The time limits of `ask` and
+//! `health` are `DOCKET_ASK_TIMEOUT` and `DOCKET_HEALTH_TIMEOUT`, since `DOCKET_TIMEOUT` is the server's,
+//! and the file of `keys` is `DOCKET_KEYS`, which is the server's too. Flags that describe a request of
+//! `ask` or a key of `keys new` have no variable.
 //! What a command needs from here on is a [`crate::config::Config`] or plain arguments.
 
 pub mod ask;
 pub mod completions;
+pub mod config;
 pub mod health;
 pub mod keys;
 pub mod listed;
@@ -16,6 +18,7 @@ pub mod models;
 pub mod openapi;
 pub mod pull;
 pub mod serve;
+pub mod settings;
 mod switch;
 pub mod usage;
 
@@ -26,6 +29,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use self::ask::AskArgs;
 use self::completions::CompletionsArgs;
+use self::config::ConfigArgs;
 use self::health::HealthArgs;
 use self::keys::KeysArgs;
 use self::man::ManArgs;
@@ -35,6 +39,9 @@ use self::pull::PullArgs;
 use self::serve::ServeArgs;
 use self::usage::UsageArgs;
 use crate::version;
+
+/// Heading of the flags about what is logged.
+const LOGS: &str = "Logs";
 
 /// A decision server: typed questions in, calibrated probabilities out, from one forward pass
 #[derive(Debug, Parser)]
@@ -46,10 +53,12 @@ pub struct Cli {
 
     /// How log lines look
     #[arg(long, global = true, env = "DOCKET_LOG", value_enum, default_value = "text")]
+    #[arg(help_heading = LOGS)]
     pub log: LogFormat,
 
     /// Least important log lines that are written
     #[arg(long, global = true, env = "DOCKET_LOG_LEVEL", value_enum, default_value = "info")]
+    #[arg(help_heading = LOGS)]
     pub log_level: LogLevel,
 
     /// What to do
@@ -72,6 +81,8 @@ pub enum Command {
     Health(HealthArgs),
     /// Make, list and revoke the keys of a key file
     Keys(KeysArgs),
+    /// Check or show the settings that a server would have
+    Config(ConfigArgs),
     /// Show what the tenants of a server asked for
     Usage(UsageArgs),
     /// Print the HTTP interface as an `OpenAPI` document

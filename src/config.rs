@@ -4,6 +4,7 @@
 //! once, each with its flag, the value and the limit. A config does not change after the start.
 
 mod choices;
+mod decision;
 mod defaults;
 mod faults;
 mod images;
@@ -25,6 +26,7 @@ pub use self::choices::{
     BoundaryRegistration, ContextLimit, DeviceChoice, DialectChoice, EngineKind, KvBytes,
     LayoutChoice, PrecisionChoice, Readout, SamplesDefault, UsageDir,
 };
+pub use self::decision::DecisionConfig;
 pub use self::faults::{Fault, Faults};
 pub use self::images::ImagesConfig;
 pub use self::letters::LettersConfig;
@@ -33,7 +35,6 @@ pub use self::traces::TracesConfig;
 pub use self::wire::{TlsFiles, WireConfig};
 
 use self::keys::ApiKey;
-use self::quantity::duration_as_typed;
 use crate::dialect::problem::FullStatus;
 use crate::models::ModelRef;
 
@@ -98,29 +99,6 @@ pub struct HttpConfig {
     pub usage: UsageDir,
     /// How connections are taken.
     pub wire: WireConfig,
-}
-
-/// What a decision may ask.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DecisionConfig {
-    /// Time from a request's first byte to its answer where the caller sets none. Default 60 s;
-    /// 1 ms to `timeout_max`.
-    pub timeout: Duration,
-    /// Longest time that a caller may set. Default 600 s; 1 ms to 24 h.
-    pub timeout_max: Duration,
-    /// Most questions of one request. Default 64; 1 to 4,096.
-    pub questions_max: u32,
-    /// Most orders of its options that a question is read in. Default 32; 1 to 255. Every order is
-    /// a read of its own.
-    pub samples_max: u32,
-    /// Orders where the request says nothing. Default: the model profile's.
-    pub samples: SamplesDefault,
-    /// The wire format of `/v1/systemone`. Default `systemone`.
-    pub dialect: DialectChoice,
-    /// How prompts are arranged. Default: the model profile's layout.
-    pub layout: LayoutChoice,
-    /// Settings that a request may ask for by name. Default none.
-    pub profiles: profiles::Profiles,
 }
 
 /// Which model.
@@ -287,29 +265,6 @@ fn is_loopback(host: &str) -> bool {
     let host = host.trim().trim_start_matches('[').trim_end_matches(']');
     let is_own = |address: IpAddr| address.is_loopback();
     host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_own)
-}
-
-impl DecisionConfig {
-    fn check(&self, faults: &mut Faults) {
-        let shortest = Duration::from_millis(1);
-        faults.check_duration(
-            "--timeout-max",
-            self.timeout_max,
-            shortest..=Duration::from_hours(24),
-        );
-        if !(shortest..=self.timeout_max).contains(&self.timeout) {
-            let [timeout, most] = [self.timeout, self.timeout_max].map(duration_as_typed);
-            faults.add("--timeout", format!("{timeout} is not within 1ms to --timeout-max {most}"));
-        }
-        faults.check_range("--max-questions", self.questions_max, 1..=4096);
-        faults.check_range("--samples-max", self.samples_max, 1..=255);
-        if let SamplesDefault::Count(count) = self.samples
-            && !(1..=self.samples_max).contains(&count)
-        {
-            let most = self.samples_max;
-            faults.add("--samples", format!("{count} is not within 1 to --samples-max {most}"));
-        }
-    }
 }
 
 impl ModelConfig {

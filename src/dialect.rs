@@ -3,6 +3,7 @@
 //! A dialect is request rules, answer shape and error shape. It decodes to the types of `question`
 //! and encodes from those of `question::answer`; HTTP statuses are in `problem` only.
 
+pub mod batch;
 mod decisio;
 pub mod decisions;
 #[cfg(test)]

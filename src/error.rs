@@ -57,6 +57,13 @@ impl From<usize> for Step {
 }
 
 /// Names, as a message tells them.
+fn served(names: &[String]) -> String {
+    match names {
+        [] => "nor any other to this key".to_owned(),
+        names => format!("there is {}", names.join(", ")),
+    }
+}
+
 fn listed(names: &[String]) -> String {
     match names {
         [] => "there is none (the server reads them from its --config)".to_owned(),
@@ -80,7 +87,7 @@ pub enum DecideError {
     #[error("{0}")]
     Template(String),
     /// No model of this name is served.
-    #[error("no model {name} is served, there is {}", .available.join(", "))]
+    #[error("no model {name} is served, {}", served(.available))]
     UnknownModel {
         /// As sent, cut.
         name: String,

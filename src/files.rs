@@ -4,6 +4,7 @@
 //! `prompt` (which takes the tokenizer's data and the chat template); neither reads a file itself.
 
 mod check;
+mod facts;
 mod fingerprint;
 mod folder;
 mod gguf;
@@ -13,6 +14,7 @@ mod printable;
 mod regular;
 mod witness;
 
+pub use facts::PromptFacts;
 pub use gguf::open_vocabulary;
 pub(crate) use map::FileMap;
 pub use nature::{FOREIGN_GGUF, Nature, nature};
@@ -274,19 +276,6 @@ pub struct GgufVocabulary {
     /// Whether control tokens swallow the white space behind them, as phi 3's do. No key says so:
     /// llama.cpp goes by `general.name`.
     pub controls_strip: bool,
-}
-
-/// What else a model's files say about its prompts.
-#[derive(Debug, Clone, Default)]
-pub struct PromptFacts {
-    /// The Jinja chat template.
-    pub chat_template: Option<String>,
-    /// Text of the beginning-of-sequence token.
-    pub bos: Option<String>,
-    /// Text of the end-of-sequence token.
-    pub eos: Option<String>,
-    /// Whether the tokenizer says that every sequence begins with BOS.
-    pub add_bos: bool,
 }
 
 /// A model's files, opened.

@@ -48,8 +48,8 @@ use crate::service::Service;
 use crate::traces::Traces;
 use crate::usage::Meter;
 
+pub use crate::dialect::batch::STATES_MAX as BATCH_STATES_MAX;
 pub use auth::{AuthConfig, KEYS_MAX};
-pub use batch::STATES_MAX as BATCH_STATES_MAX;
 pub use body::{BODIES_BYTES_MAX, BODY_BYTES_MAX, BODY_TIMEOUT};
 pub use images::{IMAGE_FETCH_TIMEOUT, IMAGE_FETCHES_MAX, IMAGES_MAX, ImageFetching};
 pub use watch::ACCESS;
@@ -83,6 +83,8 @@ pub struct HttpConfig {
     pub traces: Option<Traces>,
     /// Whether each request has a line in the log. Default no.
     pub access_log: bool,
+    /// Whether connections are over TLS, for what is told of requests. Default no.
+    pub is_tls: bool,
     /// From where images may be fetched; by default from public addresses, with TLS.
     pub images: ImageFetching,
 }
@@ -101,6 +103,7 @@ impl Default for HttpConfig {
             usage: Arc::new(Meter::in_memory()),
             traces: None,
             access_log: false,
+            is_tls: false,
             images: ImageFetching::default(),
         }
     }

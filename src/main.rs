@@ -1,29 +1,33 @@
 //! The `docket` command: parses what was typed, runs it, and turns failures into exit codes.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, anyhow};
-use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
+use docket::cli::config::ConfigCommand;
 use docket::cli::serve::ServeArgs;
+use docket::cli::settings::{self, Settings, Typed};
 use docket::cli::{
     Cli, Command, LogFormat, ask, completions, health, keys, man, models, pull, usage,
 };
+use docket::config::Config;
 use docket::http::ACCESS;
 use docket::service::EXIT_CODE_DEAD;
 use docket::start::{self, Ended, panics, signal};
+use docket::tenants::{Fault, listed};
 
 /// Workers of the runtime: the wire, the actors and short tokenisations. The model has its own threads.
 const RUNTIME_WORKERS: usize = 2;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    start_logging(&cli);
+    let typed = settings::parse(std::env::args_os()).unwrap_or_else(|error| error.exit());
+    start_logging(&typed.cli);
     panics::log();
-    match run(cli) {
+    match run(typed) {
         Ok(Ended::Stopped) => ExitCode::SUCCESS,
         Ok(Ended::Dead) => ExitCode::from(EXIT_CODE_DEAD),
         Err(error) => {
@@ -43,11 +47,14 @@ fn told(error: &anyhow::Error) -> String {
     })
 }
 
-fn run(cli: Cli) -> anyhow::Result<Ended> {
+fn run(Typed { cli, settings }: Typed) -> anyhow::Result<Ended> {
     let home = cli.home();
+    if let Some(warning) = &settings.warning {
+        tracing::warn!("{warning}");
+    }
     let mut out = io::stdout().lock();
     match cli.command {
-        Command::Serve(arguments) => return serve(*arguments, home),
+        Command::Serve(arguments) => return serve(*arguments, &settings, home),
         Command::Pull(arguments) => pull::run(&arguments, &home, &mut out)?,
         Command::Models(arguments) => models::run(&arguments, &home, &mut out)?,
         Command::Ask(arguments) => ask::run(&arguments, &mut out)?,
@@ -57,22 +64,38 @@ fn run(cli: Cli) -> anyhow::Result<Ended> {
         Command::Keys(arguments) => {
             keys::run(&arguments, SystemTime::now(), (&mut out, &mut io::stderr()))?;
         }
+        Command::Config(arguments) => match arguments.command {
+            ConfigCommand::Check(arguments) => {
+                start::check(&configured(*arguments, &settings, home)?)?;
+                writeln!(out, "{}", settings.summary())?;
+            }
+            ConfigCommand::Show(arguments) => {
+                let config = configured(*arguments, &settings, home)?;
+                write!(out, "{}", settings.shown(&config).to_toml())?;
+            }
+            ConfigCommand::Example => write!(out, "{}", settings::example())?,
+        },
         Command::Usage(arguments) => usage::run(&arguments, &home, &mut out)?,
         Command::Openapi(arguments) => writeln!(out, "{}", arguments.document())?,
     }
     Ok(Ended::Stopped)
 }
 
-fn serve(arguments: ServeArgs, home: std::path::PathBuf) -> anyhow::Result<Ended> {
-    let config =
-        arguments.config(home).map_err(|faults| anyhow!("these settings cannot be:\n{faults}"))?;
+fn configured(arguments: ServeArgs, settings: &Settings, home: PathBuf) -> anyhow::Result<Config> {
+    let told = |faults: Vec<Fault>| anyhow!("these settings cannot be:\n{}", listed(&faults));
+    settings.config(arguments, home).map_err(told)
+}
+
+fn serve(arguments: ServeArgs, settings: &Settings, home: PathBuf) -> anyhow::Result<Ended> {
+    let config = configured(arguments, settings, home)?;
+    let shown = settings.shown(&config).to_json();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(RUNTIME_WORKERS)
         .enable_all()
         .build()
         .context("no runtime")?;
     let stop = signal::stop(&runtime).context("no signal handler")?;
-    let served = runtime.block_on(start::serve(&config, stop));
+    let served = runtime.block_on(start::serve(&config, shown, stop));
     // A tokenisation may still run; nobody waits for it.
     runtime.shutdown_timeout(Duration::from_secs(1));
     Ok(served?)

@@ -6,6 +6,7 @@
 //! would be tokenised (ARCHITECTURE D8). The question's id, other questions and the tenant never
 //! reach a prompt.
 
+mod error;
 pub mod fixed;
 pub mod identity;
 pub mod labels;
@@ -26,11 +27,11 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use actors::{Prefix, ReadSpec, SegmentKey, SegmentSpec};
-use thiserror::Error;
 
 use crate::files::PromptFacts;
 use crate::json::Json;
 use crate::question::{Kind, Question, Samples, Shown};
+pub use error::PromptError;
 pub use told::{StatePrefix, Told};
 
 use labels::Alphabet;
@@ -50,36 +51,6 @@ pub const AUTO_TOKENS_MAX: u64 = 4096;
 
 /// How much of a state's beginning and end is tokenised again to count the state's own tokens.
 const EDGE_BYTES: usize = 256;
-
-/// Why no prompts can be made for a model.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum PromptError {
-    /// The model's chat template cannot be used.
-    #[error("the model's chat template cannot be used: {message}")]
-    Template {
-        /// Why.
-        message: String,
-    },
-    /// Too few labels are single tokens where the answer begins.
-    #[error("{found} of the labels tried are one token after {tail:?}, at least 2 are needed")]
-    Labels {
-        /// How many are.
-        found: usize,
-        /// The text before a label.
-        tail: String,
-    },
-    /// With the values that a request gave the template, a prompt ends in another way.
-    #[error("with these values the chat template ends the prompt differently")]
-    Tail,
-    /// A word that the layout uses as a label is not one token of its own.
-    #[error("the layout's label `{word}` is not one token of its own after {tail:?}")]
-    Word {
-        /// The word.
-        word: &'static str,
-        /// The text before it.
-        tail: String,
-    },
-}
 
 /// Makes prompts for one model in one layout. Built once, shared by all requests.
 #[derive(Debug)]
@@ -133,8 +104,13 @@ impl Prompter {
     /// * `values`: by name.
     ///
     /// # Errors
-    /// [`PromptError`], and [`PromptError::Tail`] where the prompts would end in another way.
+    /// [`PromptError`], and [`PromptError::Tail`] where the prompts would end in another way. A value
+    /// with a control token in it is refused: it would be one in the prompt.
     pub fn with_values(&self, values: &[(String, Json)]) -> Result<Self, PromptError> {
+        if let Some(control) = template::control_in(values, self.tokenizer.controls()) {
+            let message = format!("a value has the control token {control:?}");
+            return Err(PromptError::Template { message });
+        }
         let text = Json::Object(values.to_vec()).compact();
         let fingerprint = format!("{}\n{text}", self.fingerprint);
         let tokenizer = Arc::clone(&self.tokenizer);

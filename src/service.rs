@@ -4,18 +4,19 @@
 //! implementation over prompt, actors and readout, the tests one of a few lines.
 
 pub mod images;
+mod prewarm;
+mod served;
 
-use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use actors::{Lane, TenantId, Tier};
+use actors::TenantId;
 use futures_util::future::BoxFuture;
 
+pub use self::prewarm::{Prefixes, Prewarm, Prewarmed, States, Warmed};
+pub use self::served::{Decided, Health, ModelEntry};
 pub use crate::decide::Estimate;
 use crate::error::DecideError;
-use crate::json::Json;
-use crate::question::answer::{Answer, Cost};
-use crate::question::{Decision, Manner};
+use crate::question::Decision;
 use crate::tasks::order::{AbstentionOrder, TaskOrder};
 
 use images::{Image, ImageLimits};
@@ -36,150 +37,8 @@ pub struct Arrival {
     pub at: Instant,
 }
 
-/// States to be read before their questions come.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Prewarm {
-    /// Which.
-    pub states: States,
-    /// The lane asked for.
-    pub lane: Option<Lane>,
-    /// Longest time from the request's first byte to its answer, where the caller set one.
-    pub timeout: Option<Duration>,
-    /// How long each state stays pinned without a hit, where the caller set it; cut to the server's
-    /// limit.
-    pub ttl: Option<Duration>,
-    /// Whether to answer only when they are resident.
-    pub wait: bool,
-    /// By which of the server's settings they are shown.
-    pub manner: Manner,
-    /// The settings to show them by, where the request names some of the operator's.
-    pub profile: Option<String>,
-    /// What the prompts say ahead of the states, where the request says something.
-    pub context: Option<String>,
-    /// What the request gives the model's chat template beside the turns.
-    pub template: Vec<(String, Json)>,
-}
-
-/// One state or a list of them; each a string, or any JSON but null.
-#[derive(Debug, Clone, PartialEq)]
-pub enum States {
-    /// One: what fails it fails the request.
-    One(Json),
-    /// Several, at least one: each has an answer of its own.
-    Many(Vec<Json>),
-}
-
-/// What a prewarm did.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Prewarmed {
-    /// The served model's name.
-    pub model: String,
-    /// What was read.
-    pub prefixes: Prefixes,
-    /// What it cost and waited for, all states together.
-    pub cost: Cost,
-}
-
-/// What became of the states, as they were given.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Prefixes {
-    /// Of the one.
-    One(Warmed),
-    /// Of each, in order.
-    Many(Vec<Result<Warmed, DecideError>>),
-}
-
-/// How the prefix of a state is kept.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Warmed {
-    /// Length of the prefix (head and state) in tokens.
-    pub prompt_tokens: u64,
-    /// Whether the prefix was resident already.
-    pub reused: bool,
-    /// Whether it has been made resident now.
-    pub stored: bool,
-    /// How it is kept.
-    pub tier: Tier,
-    /// When its pin ends without a hit, in seconds since 1970; `None` where it is not pinned.
-    pub expires_at: Option<u64>,
-    /// By what the pin is given up; `None` where there is nothing to give up.
-    pub handle: Option<String>,
-}
-
-impl Warmed {
-    /// Whether the prefix is resident, or will be.
-    pub fn is_ok(&self) -> bool {
-        self.reused || self.stored || self.tier == Tier::Pending
-    }
-}
-
-/// A decision's answers, with what became of it.
-pub struct Decided {
-    /// One answer a question, in the order of the questions.
-    pub answers: Vec<Answer>,
-    /// What it cost and waited for.
-    pub cost: Cost,
-    /// Ids of the registered tasks that match its questions, sorted; applied or not.
-    pub tasks: Vec<String>,
-    /// The served model's name.
-    pub model: String,
-    /// Ids of the questions that were read, stage after stage; a stage of which none was is left out.
-    pub stages: Vec<Vec<String>>,
-    /// Whether the state was resident when it came.
-    pub reused: bool,
-    /// How the state is kept from now on, as long as no room is needed for others.
-    pub tier: Tier,
-    /// The state's text as the model read it, where something was found in it.
-    pub state_text: Option<String>,
-    /// Called once the last byte of the response has been handed to the socket (that is when the
-    /// registration of the state may begin); dropped uncalled where the client had gone.
-    pub served: Box<dyn FnOnce() + Send>,
-}
-
-impl fmt::Debug for Decided {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Decided")
-            .field("answers", &self.answers)
-            .field("cost", &self.cost)
-            .field("tasks", &self.tasks)
-            .field("model", &self.model)
-            .finish_non_exhaustive()
-    }
-}
-
-/// An entry of `GET /v1/models`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ModelEntry {
-    /// A name under which the model is served.
-    pub name: String,
-    /// What it is, in a line.
-    pub description: String,
-    /// `YYYY-MM-DD`, or empty where it is not known.
-    pub release_date: String,
-    /// In which its weights are held, where it has any.
-    pub precision: Option<String>,
-    /// Longest prompt in tokens, where it is known.
-    pub context_tokens: Option<u64>,
-    /// Whether questions can be read from it.
-    pub is_readable: bool,
-}
-
 /// The process ends with this code when the engine is gone for good.
 pub const EXIT_CODE_DEAD: u8 = 70;
-
-/// How the server is.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Health {
-    /// Whether decisions are taken now.
-    pub ready: bool,
-    /// Why not.
-    pub reason: Option<String>,
-    /// Why the engine is gone for good, where it is; the process should then be restarted.
-    pub dead: Option<String>,
-    /// Everything else, for operators; never a word of a request.
-    pub details: serde_json::Value,
-}
 
 /// The decision server behind HTTP. A future that is dropped cancels its work.
 pub trait Service: Send + Sync + 'static {

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use serde_json::Value;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -111,13 +112,26 @@ pub enum Ended {
     Dead,
 }
 
+/// Finds, without pulling or loading anything, what a start would refuse: settings that parts of the
+/// server refuse, and the key file.
+///
+/// # Errors
+/// [`StartError`].
+pub fn check(config: &Config) -> Result<(), StartError> {
+    model::check(config)?;
+    Keys::load(&config.http).map(drop)
+}
+
 /// Serves the model, pulling it first if it is absent, until `shutdown` is done or the engine is gone
 /// for good, then finishes what was admitted. A shutdown before the model is loaded ends it at once.
+///
+/// * `shown`: the settings in effect, for `/health`.
 ///
 /// # Errors
 /// [`StartError`]; nothing is left running then.
 pub async fn serve(
     config: &Config,
+    shown: Value,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Ended, StartError> {
     let metrics = recorder()?;
@@ -125,9 +139,6 @@ pub async fn serve(
     let keys = Keys::load(&config.http)?;
     let meter = usage::open(config)?;
     let traces = traces::start(&config.traces)?;
-    if keys.is_none() {
-        tracing::warn!("{OPEN}");
-    }
     let certificates = Certificates::load(config.http.wire.tls.as_ref()).await?;
     let tls = certificates.map(Certificates::watched).transpose()?;
     let address = (config.http.host.as_str(), config.http.port);
@@ -150,7 +161,8 @@ pub async fn serve(
     };
     let mut ended = Ended::Stopped;
     match opened {
-        Opened::Readable(loaded) => {
+        Opened::Readable(mut loaded) => {
+            loaded.facts.settings = shown;
             tokio::spawn(upkeep(metrics.clone(), Arc::clone(&meter)));
             let serving = Arc::new(assemble(config, *loaded, metrics).await?);
             let limited = Arc::clone(&serving);
@@ -172,9 +184,10 @@ pub async fn serve(
             };
             answer_until(config, (listener, tls), router, stop).await;
         }
-        Opened::Unreadable { facts, why } => {
+        Opened::Unreadable { mut facts, why } => {
+            facts.settings = shown;
             tokio::spawn(upkeep(metrics.clone(), Arc::clone(&meter)));
-            let service = Arc::new(Unreadable::new(facts, why, metrics));
+            let service = Arc::new(Unreadable::new(*facts, why, metrics));
             Keys::watch(keys.clone(), |_| ())?;
             let router =
                 crate::http::router(service, http(config, keys.as_ref(), &meter, traces.as_ref()));
@@ -319,6 +332,7 @@ fn http(
         usage: Arc::clone(usage),
         traces: traces.cloned(),
         access_log: config.traces.access_log,
+        is_tls: config.http.wire.tls.is_some(),
         queue_full_status: config.http.queue_full_status,
         images: ImageFetching {
             allow_http: config.images.allow_http,

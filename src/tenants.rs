@@ -22,10 +22,12 @@ use crate::config::keys::TENANT_BYTES_MAX;
 pub use toml_edit::Value;
 
 pub use self::edit::{Change, EditError};
+pub(crate) use self::fault::shown;
 pub use self::fault::{Fault, listed};
 pub use self::file::{Added, KeyFile, Stamp, Watched};
 pub use self::key::{Key, KeyId, KeyText};
 pub use self::rate::{Quota, Rates};
+pub(crate) use self::record::parse_toml;
 pub use self::ring::{Found, Keyring};
 pub use self::settings::Settings;
 

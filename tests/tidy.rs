@@ -244,6 +244,24 @@ fn every_flag_of_serve_and_ask_is_in_the_operations_page() {
     assert_none("flags that docs/OPERATIONS.md does not name", &faults);
 }
 
+#[test]
+fn every_flag_of_serve_is_in_the_explained_configuration_file() {
+    let file = support::read(&support::root().join("docs/deploy/docket.toml"));
+    let command = <docket::cli::Cli as clap::CommandFactory>::command();
+    let serve = command.find_subcommand("serve").expect("there is a serve command");
+    let flags = serve.get_arguments().filter_map(|flag| flag.get_long());
+    let is_named = |flag: &&str| {
+        let name = flag.replace('-', "_");
+        let setting =
+            |line: &str| line.trim_start_matches(['#', ' ']).split(" = ").next() == Some(&name);
+        *flag == "config" || file.lines().any(setting)
+    };
+    let faults: Vec<String> = flags.filter(|flag| !is_named(flag)).map(str::to_owned).collect();
+    assert_none("flags that docs/deploy/docket.toml does not have", &faults);
+    let told = "docs/deploy/docket.toml is not what `docket config example` prints: write it anew";
+    assert!(file == docket::cli::settings::example(), "{told}");
+}
+
 /// What a value of a flag is refused with that is far beyond every range.
 fn range_in_the_code(flag: &str) -> Option<String> {
     ["9000h", "8TiB", "9000000000000000", "4000000000"].iter().find_map(|value| {

@@ -12,11 +12,11 @@ use clap::Args;
 
 use super::listed::Listed;
 use super::switch::switch;
-use crate::config::profiles;
 use crate::config::quantity::{parse_bytes, parse_duration};
 use crate::config::{
-    BoundaryRegistration, Config, ContextLimit, DeviceChoice, DialectChoice, EngineKind,
-    FakeFaults, Faults, KvBytes, LayoutChoice, PrecisionChoice, Readout, SamplesDefault,
+    BoundaryRegistration, Config, ContextLimit, DeviceChoice, DialectChoice, EngineConfig,
+    EngineKind, FakeConfig, FakeFaults, Faults, KvBytes, LayoutChoice, PrecisionChoice, Readout,
+    SamplesDefault,
 };
 use crate::models::ModelRef;
 use crate::models::catalogue::DEFAULT_MODEL;
@@ -50,6 +50,11 @@ pub struct ServeArgs {
     #[arg(long, env = "DOCKET_OFFLINE", value_parser = switch)]
     pub offline: bool,
 
+    /// File of settings, in TOML: all of these, and profiles that requests ask for by name. Flags and
+    /// environment variables win over it; `docket config example` prints one [default: none]
+    #[arg(long = "config", env = "DOCKET_CONFIG", value_name = "FILE")]
+    pub config_file: Option<PathBuf>,
+
     #[command(flatten)]
     http: HttpArgs,
 
@@ -75,11 +80,6 @@ pub struct ServeArgs {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Decisions")]
 struct DecisionArgs {
-    /// File of settings that have names, in TOML: tables [profiles.NAME] with layout, temperature and
-    /// samples, for requests that name one [default: none]
-    #[arg(long, env = "DOCKET_CONFIG", value_name = "FILE")]
-    config: Option<PathBuf>,
-
     /// Time from a request's first byte to its answer where it sets none [default: 60s]
     #[arg(long, env = "DOCKET_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
@@ -222,7 +222,8 @@ struct SchedulerArgs {
 }
 
 impl ServeArgs {
-    /// The validated configuration that was asked for, with the model store at `home`.
+    /// The validated configuration that was asked for, with the model store at `home`. What the
+    /// configuration file says is among these flags where they come from [`super::settings::parse`].
     ///
     /// # Errors
     /// All faults, each with its flag.
@@ -241,7 +242,7 @@ impl ServeArgs {
         self.http.fill(&mut config, &mut faults);
         self.traces.fill(&mut config);
         self.images.fill(&mut config);
-        self.decision.fill(&mut config, &mut faults);
+        self.decision.fill(&mut config);
         self.letters.fill(&mut config);
         self.engine.fill(&mut config);
         self.scheduler.fill(&mut config);
@@ -268,14 +269,8 @@ impl ServeArgs {
 }
 
 impl DecisionArgs {
-    fn fill(self, config: &mut Config, faults: &mut Faults) {
+    fn fill(self, config: &mut Config) {
         let decision = &mut config.decision;
-        if let Some(path) = &self.config {
-            match profiles::read(path) {
-                Ok(read) => decision.profiles = read,
-                Err(message) => faults.add("--config", format!("{}: {message}", path.display())),
-            }
-        }
         set(&mut decision.timeout, self.timeout);
         set(&mut decision.timeout_max, self.timeout_max);
         set(&mut decision.questions_max, self.max_questions);
@@ -287,11 +282,12 @@ impl DecisionArgs {
 }
 
 impl EngineArgs {
-    /// A pretence that nobody would act on is a mistake.
+    /// A pretence that nobody would act on is a mistake; one that is the default says nothing.
     fn check_fake_flags(&self, faults: &mut Faults) {
+        let FakeConfig { step_ms, token_us, .. } = EngineConfig::default().fake;
         let typed = [
-            ("--fake-step-ms", self.fake_step_ms.is_some()),
-            ("--fake-token-us", self.fake_token_us.is_some()),
+            ("--fake-step-ms", self.fake_step_ms.is_some_and(|typed| typed != step_ms)),
+            ("--fake-token-us", self.fake_token_us.is_some_and(|typed| typed != token_us)),
             ("--fake-fault", self.fake_fault.is_some()),
         ];
         for (flag, is_typed) in typed {

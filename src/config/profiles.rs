@@ -2,7 +2,6 @@
 //! for by name. They stand in the configuration file as `[profiles.NAME]`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde::Deserialize;
 
@@ -13,9 +12,6 @@ pub const PROFILES_MAX: usize = 64;
 
 /// Longest name of one, in bytes.
 const NAME_BYTES_MAX: usize = 64;
-
-/// Longest configuration file in bytes.
-const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Greatest temperature.
 const TEMPERATURE_MAX: f64 = 100.0;
@@ -112,51 +108,49 @@ impl ProfileSettings {
     }
 }
 
-/// What a configuration file may hold.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    profiles: Profiles,
-}
-
-/// Reads the profiles of a configuration file.
+/// Reads the profiles of a configuration file: its table `profiles`.
 ///
 /// # Errors
-/// What is wrong with it, one line a fault.
-pub fn read(path: &Path) -> Result<Profiles, String> {
-    let bytes = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
-    if bytes > FILE_BYTES_MAX {
-        return Err(format!("it is {bytes} bytes, at most {FILE_BYTES_MAX} are read"));
+/// What is wrong with them, each with its place.
+pub fn read(table: toml::Table) -> Result<Profiles, Vec<(String, String)>> {
+    let mut faults = Vec::new();
+    if table.len() > PROFILES_MAX {
+        let message = format!("{} profiles; at most {PROFILES_MAX} are taken", table.len());
+        return Err(vec![("profiles".to_owned(), message)]);
     }
-    parse(&std::fs::read_to_string(path).map_err(|error| error.to_string())?)
-}
-
-fn parse(text: &str) -> Result<Profiles, String> {
-    let file: File = toml::from_str(text).map_err(|error| error.to_string().trim().to_owned())?;
-    let mut faults: Vec<String> = Vec::new();
-    if file.profiles.len() > PROFILES_MAX {
-        let count = file.profiles.len();
-        faults.push(format!("{count} profiles; at most {PROFILES_MAX} are taken"));
-    }
-    for (name, settings) in &file.profiles {
+    let mut profiles = Profiles::new();
+    for (name, value) in table {
+        let place = format!("profiles.{name}");
         let is_name = (1..=NAME_BYTES_MAX).contains(&name.len())
             && !name.chars().any(|c| c.is_control() || c.is_whitespace() || c == '@');
         if !is_name {
-            let limit = NAME_BYTES_MAX;
-            faults.push(format!(
-                "{name:?} is no name of a profile: 1 to {limit} bytes without white space and @"
-            ));
+            let rule = format!("1 to {NAME_BYTES_MAX} bytes without white space and @");
+            faults.push(("profiles".to_owned(), format!("{name:?} is no name: {rule}")));
         }
-        faults.extend(settings.fault().map(|fault| format!("profiles.{name}: {fault}")));
+        match ProfileSettings::deserialize(value) {
+            Ok(settings) => {
+                faults.extend(settings.fault().map(|fault| (place, fault)));
+                profiles.insert(name, settings);
+            }
+            Err(error) => faults.push((place, error.message().trim().to_owned())),
+        }
     }
-    if faults.is_empty() { Ok(file.profiles) } else { Err(faults.join("\n")) }
+    if faults.is_empty() { Ok(profiles) } else { Err(faults) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::prompt::layout::profile_for;
+
+    fn parse(text: &str) -> Result<Profiles, String> {
+        let mut file: toml::Table = text.parse().unwrap();
+        let Some(toml::Value::Table(table)) = file.remove("profiles") else { panic!("{text}") };
+        read(table).map_err(|faults| {
+            let lines = faults.into_iter().map(|(place, message)| format!("{place}: {message}\n"));
+            lines.collect()
+        })
+    }
 
     #[test]
     fn what_a_profile_leaves_out_is_the_models_own() {
@@ -179,12 +173,11 @@ mod tests {
     fn a_file_that_cannot_be_is_told_with_all_its_faults() {
         for (text, part) in [
             ("[profiles.a]\nlayot = 1", "layot"),
-            ("[profile.a]", "profile"),
             ("[profiles.a]\nlayout = \"none\"", "profiles.a: layout \"none\" is none of"),
             ("[profiles.a]\ntemperature = 0.0", "temperature 0 is not above 0"),
             ("[profiles.a]\nsamples = { choice = 0 }", "samples 0"),
-            ("[profiles.\"a@b\"]", "no name of a profile"),
-            ("not toml", "line 1"),
+            ("[profiles.\"a@b\"]", "\"a@b\" is no name"),
+            ("[profiles]\na = 1", "profiles.a: "),
         ] {
             let fault = parse(text).unwrap_err();
             assert!(fault.contains(part), "{text}: {fault}");

@@ -6,7 +6,7 @@ use super::asked::Unread;
 use super::room::OptionLimits;
 use crate::extract::{
     CANDIDATES_MAX, Narrowing, Node, NumberAnswer, NumberCriteria, NumberSearch, NumberWanted,
-    Spans, first_numbers, number_answer, spans,
+    OPTION_CHARS_MAX, SHOWN_CHARS_MAX, Spans, first_numbers, number_answer, spans,
 };
 use crate::json::Json;
 use crate::question::answer::{Citation, ExcerptFound, NumberFound, NumberRead, Part, Value};
@@ -98,11 +98,12 @@ impl Finding {
             Finds::Number(criteria) => {
                 let criteria = criteria_of(criteria);
                 let all = first_numbers(source.text(), &criteria, NUMBERS_SEARCHED_MAX);
-                let (numbers, stretches) = (limits.shown(NUMBERS_MAX), limits.shown(PASSAGES_MAX));
+                let numbers = limits.shown(NUMBERS_MAX, OPTION_CHARS_MAX);
+                let stretches = limits.shown(PASSAGES_MAX, SHOWN_CHARS_MAX);
                 Sought::Number(NumberSearch::new(spans, all, numbers, stretches))
             }
             Finds::Excerpt => {
-                let search = Narrowing::new(spans, limits.shown(PASSAGES_MAX), STRETCHES_MAX);
+                let search = Narrowing::new(spans, limits.shown(PASSAGES_MAX, SHOWN_CHARS_MAX), STRETCHES_MAX);
                 Sought::Passages { search, for_citation }
             }
         };
@@ -317,7 +318,7 @@ mod tests {
     fn fewer_options_are_shown_where_the_state_leaves_less_room() {
         let lines: Vec<String> = (0..60).map(|n| format!("Line {n}.\n")).collect();
         for (tokens, count) in
-            [(9_999, PASSAGES_MAX), (QUESTION_TOKENS + 5 * OPTION_TOKENS, 5), (0, 2)]
+            [(9_999, PASSAGES_MAX), (QUESTION_TOKENS + 5 * (SHOWN_CHARS_MAX + OPTION_TOKENS), 5), (0, 2)]
         {
             for finds in [Finds::Excerpt, number()] {
                 let wanted = begun(&lines.concat(), finds, tokens).wanted().unwrap();

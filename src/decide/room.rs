@@ -4,9 +4,9 @@ use actors::{Prefix, ReadSpec};
 
 use crate::error::{DecideError, Problem};
 
-/// Tokens of an option that is found, at most and roughly, and of the question around the options:
+/// Tokens of what stands around an option that is found, and around all of them, at most and roughly:
 /// by these, fewer options are shown where the state leaves less of the context.
-pub(super) const OPTION_TOKENS: usize = 70;
+pub(super) const OPTION_TOKENS: usize = 10;
 pub(super) const QUESTION_TOKENS: usize = 200;
 
 /// What the state leaves of the context.
@@ -37,8 +37,10 @@ pub(super) struct OptionLimits {
 impl OptionLimits {
     /// How many are shown, without "not stated", of at most `most`; two at least, whose read is then
     /// refused if it does not fit.
-    pub(super) fn shown(self, most: usize) -> usize {
-        let fit = self.tokens.saturating_sub(QUESTION_TOKENS) / OPTION_TOKENS;
+    /// * `chars`: of the longest of them.
+    pub(super) fn shown(self, most: usize, chars: usize) -> usize {
+        // Digits are a token each.
+        let fit = self.tokens.saturating_sub(QUESTION_TOKENS) / (chars + OPTION_TOKENS);
         most.min(self.labels.saturating_sub(1)).min(fit).max(2)
     }
 }

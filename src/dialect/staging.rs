@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::json::Json;
-use crate::prompt::options::legend;
+use crate::prompt::state::legend;
 use crate::question::stages::{Unordered, stages};
 use crate::question::{Condition, Kind, Question};
 

@@ -232,6 +232,10 @@ impl Signed {
     fn found(mut self, text: &str) -> Option<Found> {
         let digits = format!("{}e{}", self.decimal, self.exponent);
         let plain: f64 = digits.parse().ok()?;
+        // One that no double holds is none, and not zero.
+        if plain == 0.0 && self.decimal.bytes().any(|digit| matches!(digit, b'1'..=b'9')) {
+            return None;
+        }
         let mut value = plain + self.fraction * 10_f64.powi(self.exponent);
         if !self.is_negative && self.is_accounting(text) {
             self.is_negative = true;

@@ -68,26 +68,18 @@ impl AuthConfig {
         self.keys.is_none()
     }
 
-    /// Who sent a request with these headers; `None` where its key is missing, unknown or expired.
-    ///
-    /// # Errors
-    /// [`RequestFault::NotAllowed`] and [`RequestFault::Header`] of a sub-tenant.
-    pub(super) fn grant(&self, headers: &HeaderMap) -> Result<Option<Grant>, RequestFault> {
+    /// Whose key a request with these headers has; `None` where that is missing, unknown or expired.
+    pub(super) fn grant(&self, headers: &HeaderMap) -> Option<Grant> {
         let Some(keys) = &self.keys else {
             let tenant = TenantId(Arc::from(TENANT_DEFAULT));
-            return Ok(Some(Grant { tenant, holder: None }));
+            return Some(Grant { tenant, holder: None });
         };
         let keys = keys.load();
         let bearer = headers.get(header::AUTHORIZATION).and_then(|value| bearer(value.as_bytes()));
         let api_key = headers.get(API_KEY).map(HeaderValue::as_bytes);
         let now = SystemTime::now();
         let found = bearer.into_iter().chain(api_key).find_map(|key| holder(&keys, key, now));
-        let Some(holder) = found else { return Ok(None) };
-        let tenant = match headers.get(FAIRNESS_ID) {
-            Some(sub) => sub_tenant(&holder, sub)?,
-            None => holder.name.clone(),
-        };
-        Ok(Some(Grant { tenant, holder: Some(holder) }))
+        found.map(|holder| Grant { tenant: holder.name.clone(), holder: Some(holder) })
     }
 
     /// Counts a request against its tenant's requests a minute; `None` where it has no such limit.
@@ -99,6 +91,17 @@ impl AuthConfig {
 }
 
 impl Grant {
+    /// The same for the sub-tenant that a request with these headers names, if it does.
+    ///
+    /// # Errors
+    /// [`RequestFault::NotAllowed`], [`RequestFault::Header`].
+    pub(super) fn acting(mut self, headers: &HeaderMap) -> Result<Self, RequestFault> {
+        if let (Some(holder), Some(sub)) = (&self.holder, headers.get(FAIRNESS_ID)) {
+            self.tenant = sub_tenant(holder, sub)?;
+        }
+        Ok(self)
+    }
+
     /// Whether it may see what concerns all tenants.
     pub(super) fn is_operator(&self) -> bool {
         self.holder.as_ref().is_none_or(|holder| holder.settings.operator)
@@ -141,8 +144,8 @@ impl Grant {
         if available.iter().any(is_allowed) {
             return Ok(());
         }
-        let first = served.first().map_or("", |entry| &*entry.name);
-        Err(DecideError::UnknownModel { name: excerpt(asked.unwrap_or(first)), available })
+        let name = asked.map_or_else(|| "of any name".to_owned(), excerpt);
+        Err(DecideError::UnknownModel { name, available })
     }
 
     /// Whether its tenant may ask for a model of this name.
@@ -230,11 +233,11 @@ mod tests {
     }
 
     fn tenant(auth: &AuthConfig, pairs: &[(&'static str, &str)]) -> Option<String> {
-        auth.grant(&sent(pairs)).unwrap().map(|grant| grant.tenant.0.to_string())
+        auth.grant(&sent(pairs)).map(|grant| grant.tenant.0.to_string())
     }
 
     fn acme() -> Grant {
-        of_file().grant(&sent(&[("x-api-key", "secret")])).unwrap().unwrap()
+        of_file().grant(&sent(&[("x-api-key", "secret")])).unwrap()
     }
 
     #[test]
@@ -260,7 +263,7 @@ mod tests {
     fn without_keys_everybody_is_the_default_tenant_and_may_everything() {
         let auth = AuthConfig::default();
         assert_eq!(tenant(&auth, &[("x-api-key", "anything")]).as_deref(), Some("default"));
-        let grant = auth.grant(&HeaderMap::new()).unwrap().unwrap();
+        let grant = auth.grant(&HeaderMap::new()).unwrap();
         assert!(grant.is_operator() && auth.count(&grant).is_none());
         assert_eq!(grant.lane(Some(Lane::Urgent), Lane::Normal), Some(Lane::Urgent));
         assert_eq!(grant.lane(None, Lane::Normal), None);
@@ -286,7 +289,8 @@ mod tests {
     fn only_who_may_act_for_others_names_a_sub_tenant() {
         let auth = of_file();
         let as_acme = [("x-api-key", "secret"), (FAIRNESS_ID, "eve")];
-        let refused = auth.grant(&sent(&as_acme)).unwrap_err();
+        let headers = sent(&as_acme);
+        let refused = auth.grant(&headers).unwrap().acting(&headers).unwrap_err();
         assert!(matches!(refused, RequestFault::NotAllowed { .. }), "{refused}");
         let holder = auth.keys.as_ref().unwrap().load().tenant("gateway").cloned().unwrap();
         let sub = |name: &str| sub_tenant(&holder, &name.parse().unwrap());

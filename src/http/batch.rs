@@ -20,6 +20,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+use crate::dialect::batch::{Members, blank, split, with_state};
 use crate::dialect::problem::{Fault, ImageRefusal, Refusal, RequestFault};
 use crate::dialect::{Dialect, Extras};
 use crate::error::{DecideError, Problem, Step};
@@ -33,9 +34,6 @@ use super::guard::Sender;
 use super::headers::{self, Wishes};
 use super::watch::{Told, named};
 use super::{App, PathDialect, body, respond};
-
-/// Most states of one batch.
-pub const STATES_MAX: usize = 1_024;
 
 /// Most of them that are open at a time.
 const OPEN_MAX: usize = 16;
@@ -66,9 +64,6 @@ pub(super) async fn batch(
     };
     in_dialect(&app, path.as_deref(), request, answer).await
 }
-
-/// A JSON object's members.
-type Members = Vec<(String, Json)>;
 
 /// A batch, decoded.
 struct Batch {
@@ -151,54 +146,6 @@ fn media(dialect: Dialect, parts: &Parts) -> Result<(), RequestFault> {
         return body::media_in(dialect, &parts.headers).map(|_| ());
     }
     body::media(&parts.headers, false).map(|_| ())
-}
-
-fn blank() -> Json {
-    Json::String(String::new())
-}
-
-/// The body of a decision on one state.
-fn with_state(rest: &[(String, Json)], state: Json) -> Json {
-    Json::Object(rest.iter().cloned().chain([("state".to_owned(), state)]).collect())
-}
-
-/// The states, and all other members of the body.
-fn split(json: Json) -> Result<(Vec<Json>, Members), Fault> {
-    let invalid = |code, message: String| {
-        Fault::from(DecideError::Invalid(vec![Problem::new(vec!["states".into()], code, message)]))
-    };
-    let Json::Object(mut members) = json else {
-        let message = format!("a batch must be an object, not {}", json.type_name());
-        let fault = Problem::new(Vec::new(), "wrong_type", message);
-        return Err(DecideError::Invalid(vec![fault]).into());
-    };
-    let has_images = |(name, value): &(String, Json)| name == "images" && *value != Json::Null;
-    if members.iter().any(has_images) {
-        return Err(DecideError::Unsupported("a batch takes no images".to_owned()).into());
-    }
-    let Some(at) = members.iter().position(|(name, _)| name == "states") else {
-        let message = "states is missing: a batch has a list of one or more states".to_owned();
-        return Err(invalid("missing", message));
-    };
-    if members.iter().any(|(name, _)| name == "state") {
-        let message = "state and states are both given, a batch has states".to_owned();
-        return Err(invalid("duplicate_key", message));
-    }
-    let (_, states) = members.remove(at);
-    let Json::Array(states) = states else {
-        let message = format!("states must be a list of one or more, not {}", states.type_name());
-        return Err(invalid("wrong_type", message));
-    };
-    let count = states.len();
-    match count {
-        0 => return Err(invalid("too_few", "states is empty, expected one or more".to_owned())),
-        1..=STATES_MAX => {}
-        _ => {
-            let message = format!("states has {count} elements, at most {STATES_MAX} are answered");
-            return Err(invalid("too_many", message));
-        }
-    }
-    Ok((states, members))
 }
 
 /// The results as they come; each decision is cancelled when the stream is dropped.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actors::Lane;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
@@ -12,7 +13,7 @@ use crate::dialect::{Dialect, decisions};
 use crate::error::DecideError;
 use crate::question::Decision;
 
-use super::decide::{Ignored, caller, in_dialect, respond_decided, sender};
+use super::decide::{Ignored, caller, grant, in_dialect, respond_decided, sender};
 use super::headers::{self, Wishes};
 use super::{App, body};
 
@@ -42,7 +43,10 @@ pub(super) async fn answered(
         DecideError::Invalid(undecoded.faults)
     })?;
     *ignored = asked.ignored;
-    let mut decision = Decision { lane: wishes.lane, timeout: wishes.timeout, ..asked.decision };
+    let grant = grant(sender)?;
+    grant.check_model(None, || app.service.models())?;
+    let lane = grant.lane(wishes.lane, Lane::Normal);
+    let mut decision = Decision { lane, timeout: wishes.timeout, ..asked.decision };
     let salt = headers::joined(wishes.salt, decision.salt.take());
     let caller = caller(sender, salt)?;
     let decided = app.service.decide(caller, decision, sender.arrival).await?;

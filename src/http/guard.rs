@@ -69,6 +69,9 @@ pub(super) async fn guard(
     let dialect = app.dialect_of_unknown(&request);
     let mut seen = Seen::default();
     let granted = let_in(&app, &request, name_of(route), &mut seen);
+    if let Some(tenant) = &seen.tenant {
+        app.config.usage.add(tenant, usage::of_request());
+    }
     let told = (name_of(route), dialect);
     let watch = Watch::begin(&app, &request, told, (&id, arrival.at), seen.tenant.as_ref());
     let trace_id = watch.as_ref().and_then(Watch::trace_id);
@@ -138,17 +141,19 @@ fn let_in(
     let grant = app.config.auth.grant(request.headers());
     if is_public(route, request.uri().path()) {
         check_life(app, route)?;
-        return Ok(grant.ok().flatten());
+        return Ok(grant);
     }
-    let grant = grant?.ok_or(RequestFault::Unauthorized)?;
+    let grant = grant.ok_or(RequestFault::Unauthorized)?;
+    seen.tenant = Some(grant.tenant.clone());
+    seen.quota = app.config.auth.count(&grant);
+    if let Some(Quota { allowed: false, limit, retry_after, .. }) = seen.quota {
+        return Err(RequestFault::RateLimited { limit, retry_after });
+    }
+    let grant = grant.acting(request.headers())?;
     seen.tenant = Some(grant.tenant.clone());
     if OPERATOR_ROUTES.contains(&route) && !grant.is_operator() {
         let message = format!("{route} is for keys of operators");
         return Err(RequestFault::NotAllowed { message });
-    }
-    seen.quota = app.config.auth.count(&grant);
-    if let Some(Quota { allowed: false, limit, retry_after, .. }) = seen.quota {
-        return Err(RequestFault::RateLimited { limit, retry_after });
     }
     check_life(app, route)?;
     Ok(Some(grant))

@@ -58,6 +58,13 @@ struct Open {
     is_leaving: bool,
 }
 
+/// Whether one more connection may be taken.
+enum Room {
+    Is,
+    /// There may be room once a slot is freed, or at this time somebody may be asked to leave.
+    May(Option<Instant>),
+}
+
 /// Asks a connection to end.
 #[derive(Debug, Default)]
 pub(super) struct Leave {
@@ -97,15 +104,6 @@ pub(super) struct Slot {
     leave: Arc<Leave>,
 }
 
-/// Whether one more connection may be taken.
-enum Room {
-    Free,
-    /// Then there may be somebody to be asked to leave.
-    Perhaps(Instant),
-    /// Until somebody leaves, or idles.
-    Taken,
-}
-
 impl Slots {
     pub(super) fn new(limits: SlotLimits) -> Arc<Self> {
         Arc::new(Self { limits, taken: Mutex::default(), freed: Notify::new() })
@@ -118,34 +116,33 @@ impl Slots {
     /// Done when one more connection may be taken; makes room for it where somebody idles.
     pub(super) async fn room(&self) {
         loop {
+            let again = match self.make_room() {
+                Room::Is => return,
+                Room::May(again) => again,
+            };
             let freed = self.freed.notified();
-            match self.make_room() {
-                Room::Free => return,
+            match again {
                 // Either way there is something to look at.
-                Room::Perhaps(at) => drop(timeout_at(at, freed).await),
-                Room::Taken => freed.await,
+                Some(at) => drop(timeout_at(at, freed).await),
+                None => freed.await,
             }
         }
     }
 
-    /// Asks somebody to leave where nothing is free.
     fn make_room(&self) -> Room {
         let mut taken = self.taken();
         if taken.open.len() < self.limits.connections_max {
-            return Room::Free;
+            return Room::Is;
         }
         if taken.leaving > 0 {
-            return Room::Taken;
+            return Room::May(None);
         }
         let longest = taken.idle.first().map(|(since, _)| *since + self.limits.idle_min);
-        match longest {
-            Some(at) if at <= Instant::now() => {
-                taken.ask_one(self.limits.idle_min);
-                Room::Taken
-            }
-            Some(at) => Room::Perhaps(at),
-            None => Room::Taken,
+        if longest.is_some_and(|at| at <= Instant::now()) {
+            taken.ask_one(self.limits.idle_min);
+            return Room::May(None);
         }
+        Room::May(longest)
     }
 
     /// A slot for a connection from `address`; none where it has too many.

@@ -17,7 +17,7 @@ use crate::question::Decision;
 use crate::service::{Caller, Order, Registered, TaskKind, Teaching};
 use crate::tasks::order;
 
-use super::decide::{Ignored, caller, in_dialect, sender};
+use super::decide::{Ignored, caller, grant, in_dialect, sender};
 use super::path::PathName;
 use super::{App, PathDialect, body, images, respond};
 
@@ -137,7 +137,9 @@ fn kind_of(request: &Request) -> TaskKind {
 }
 
 fn teaching<'a>(app: &'a App, parts: &Parts) -> Result<(&'a dyn Teaching, Caller), Fault> {
-    let caller = caller(sender(parts)?, None)?;
+    let sender = sender(parts)?;
+    grant(sender)?.check_model(None, || app.service.models())?;
+    let caller = caller(sender, None)?;
     let message = || DecideError::Unsupported("the served model learns no tasks".to_owned());
     Ok((app.service.teaching().ok_or_else(message)?, caller))
 }

@@ -131,7 +131,7 @@ impl Watch {
             app: Arc::clone(app),
             method: name_of(request.method()),
             route,
-            scheme: if request.uri().scheme_str() == Some("https") { "https" } else { "http" },
+            scheme: if app.config.is_tls { "https" } else { "http" },
             dialect,
             arrival,
             request_id: request_id.to_owned(),

@@ -51,7 +51,7 @@ fn health() -> Value {
     )
 }
 
-/// Of its `details`. A model that answers no questions has the first four only.
+/// Of its `details`. A model that answers no questions has the first four and `config` only.
 fn details() -> Value {
     let text = json!({"type": "string"});
     json!({
@@ -75,6 +75,11 @@ fn details() -> Value {
                 "submitted", "pending", "deferred", "running", "registered", "dropped", "failed",
                 "coalesced",
             ]),
+            "config": {
+                "type": "object",
+                "description": "Settings in effect: the tables of the configuration file, without secrets",
+                "additionalProperties": {"type": "object"},
+            },
             "limits": counts(&[
                 "reads", "tokens", "tenant_reads", "step_tokens", "step_rows", "chunk_tokens",
                 "wants", "registrations", "kv_bytes", "overflow_bytes",

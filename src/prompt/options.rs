@@ -77,11 +77,6 @@ fn texts(kind: &Kind, beside: bool) -> Vec<String> {
     }
 }
 
-/// The texts by which answers name a score's levels: a string as it is, else compact JSON.
-pub fn legend(levels: &[Json]) -> Vec<String> {
-    levels.iter().map(|level| compact_text(level).into_owned()).collect()
-}
-
 /// What a side of a noul means, where the request says so.
 fn meaning(criterion: Option<&Json>) -> Option<String> {
     let json = criterion.filter(|json| **json != Json::Null)?;
@@ -299,11 +294,5 @@ mod tests {
         let told =
             Kind::Noul { when_true: Some(string("Money back")), when_false: Some(string("Else")) };
         assert_eq!(texts(&told, false), ["No: Else", "Yes: Money back"]);
-    }
-
-    #[test]
-    fn the_legend_is_what_was_sent() {
-        let levels = [string(" a\n"), Json::Object(vec![("k".to_owned(), Json::Null)])];
-        assert_eq!(legend(&levels), [" a\n", "{\"k\":null}"]);
     }
 }

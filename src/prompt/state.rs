@@ -65,6 +65,11 @@ pub fn compact_text(value: &Json) -> Cow<'_, str> {
     text(value, Spacing::Compact)
 }
 
+/// The texts by which answers name a score's levels: a string as it is, else compact JSON.
+pub fn legend(levels: &[Json]) -> Vec<String> {
+    levels.iter().map(|level| compact_text(level).into_owned()).collect()
+}
+
 /// Length in bytes of a state's text as [`StateStyle::Json`], without building it. No style's text is
 /// longer.
 pub fn state_bytes(state: &Json) -> usize {
@@ -228,5 +233,11 @@ mod tests {
             state_text(&Json::Array(vec![string("\u{0}")]), StateStyle::Json),
             "[\"\\u0000\"]"
         );
+    }
+
+    #[test]
+    fn the_legend_is_what_was_sent() {
+        let levels = [string(" a\n"), Json::Object(vec![("k".to_owned(), Json::Null)])];
+        assert_eq!(legend(&levels), [" a\n", "{\"k\":null}"]);
     }
 }

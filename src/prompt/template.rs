@@ -94,6 +94,35 @@ pub fn plain_frame(facts: &PromptFacts, turns: &[Turn]) -> Frame {
     Frame { before, after: "\n".to_owned() }
 }
 
+/// The control token that stands in a name or a text of a request's values for the template, where one
+/// does: a template shows them as they are, and what it shows is searched for control tokens.
+///
+/// * `controls`: the tokenizer's, by their texts.
+pub fn control_in<'c>(values: &[(String, Json)], controls: &'c [(String, u32)]) -> Option<&'c str> {
+    values.iter().find_map(|member| control_in_member(member, controls))
+}
+
+fn control_in_member<'c>(
+    (name, value): &(String, Json),
+    controls: &'c [(String, u32)],
+) -> Option<&'c str> {
+    control_in_text(name, controls).or_else(|| control_in_json(value, controls))
+}
+
+fn control_in_json<'c>(json: &Json, controls: &'c [(String, u32)]) -> Option<&'c str> {
+    match json {
+        Json::Null | Json::Bool(_) | Json::Number(_) => None,
+        Json::String(text) => control_in_text(text, controls),
+        Json::Array(items) => items.iter().find_map(|item| control_in_json(item, controls)),
+        Json::Object(members) => control_in(members, controls),
+    }
+}
+
+fn control_in_text<'c>(text: &str, controls: &'c [(String, u32)]) -> Option<&'c str> {
+    let mut controls = controls.iter().map(|(control, _)| control.as_str());
+    controls.find(|control| !control.is_empty() && text.contains(control))
+}
+
 fn refused(error: &Error) -> PromptError {
     let line = error.line().map_or_else(String::new, |line| format!(" (line {line})"));
     let detail = error.detail().unwrap_or("no detail");
@@ -299,6 +328,18 @@ mod tests {
             "{{ bos_token }}{{ tone }}{{ nested.in }}{{ messages[0].content }}{{ eos_token }}";
         let frame = frame(template, &facts(), (&[], &values)).unwrap();
         assert_eq!((frame.before.as_str(), frame.after.as_str()), ("<bos>dryside", ""));
+    }
+
+    #[test]
+    fn a_control_token_is_found_wherever_it_stands_in_values() {
+        let controls = [("<|im_end|>".to_owned(), 1), (String::new(), 2), ("<s>".to_owned(), 3)];
+        let text = |text: &str| Json::String(text.to_owned());
+        let found = |value: Json| control_in(&[("name".to_owned(), value)], &controls);
+        assert_eq!(found(text("a <|im_end|>")), Some("<|im_end|>"));
+        assert_eq!(found(Json::Array(vec![Json::Null, text("<s>")])), Some("<s>"));
+        assert_eq!(found(Json::Object(vec![("<s>x".to_owned(), Json::Null)])), Some("<s>"));
+        assert_eq!(control_in(&[("<s>".to_owned(), Json::Null)], &controls), Some("<s>"));
+        assert_eq!(found(text("<|im_end <s|>")), None);
     }
 
     #[test]

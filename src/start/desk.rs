@@ -96,6 +96,7 @@ mod tests {
             description: String::new(),
             release_date: String::new(),
             details: serde_json::json!({}),
+            settings: serde_json::json!({}),
         };
         let fingerprints = |config: &Config| {
             let desk = open(config, &prompters, &facts).unwrap();

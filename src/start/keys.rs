@@ -18,6 +18,10 @@ use crate::http::AuthConfig;
 use crate::telemetry;
 use crate::tenants::{KeyFile, Keyring, Settings, Stamp, Watched, listed};
 
+/// What is said where everybody is let in.
+const OPEN: &str =
+    "no keys: everybody who reaches this server may ask it; give --keys or --api-key";
+
 /// How often the file is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -39,6 +43,7 @@ impl Keys {
     /// [`StartError::Setting`] with all faults of the file.
     pub(super) fn load(config: &HttpConfig) -> Result<Option<Self>, StartError> {
         if config.keys.is_none() && config.api_keys.is_empty() {
+            tracing::warn!("{OPEN}");
             return Ok(None);
         }
         let setting = |flag, message| StartError::Setting { flag, message };

@@ -42,7 +42,7 @@ pub(super) enum Opened {
     /// One that none can be read from.
     Unreadable {
         /// What it is all the same.
-        facts: ModelFacts,
+        facts: Box<ModelFacts>,
         /// What it lacks.
         why: String,
     },
@@ -148,8 +148,8 @@ pub(super) fn actor_config(config: &Config, kv_bytes: u64) -> actors::Config {
         KvBytes::OfFreeMemory => kv_bytes,
     };
     let tenants: BTreeSet<_> = config.http.api_keys.iter().map(|key| &key.tenant).collect();
-    if tenants.len() < 2 {
-        // Nobody else could use what it leaves.
+    if tenants.len() < 2 && config.http.keys.is_none() {
+        // Nobody else could use what it leaves; a key file may name others at any time.
         actors.cache.pin_tenant_ratio = 1.0;
     }
     actors.registration.when = match scheduler.register_boundary {
@@ -275,6 +275,7 @@ fn facts(
         description: description.to_owned(),
         release_date: release_date.to_owned(),
         details,
+        settings: serde_json::Value::Null,
     }
 }
 

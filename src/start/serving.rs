@@ -43,6 +43,8 @@ pub struct ModelFacts {
     pub release_date: String,
     /// More for operators: architecture, precision, memory, layout, limits.
     pub details: Value,
+    /// The server's settings in effect, without secrets.
+    pub settings: Value,
 }
 
 /// The decision server.
@@ -264,6 +266,7 @@ impl Service for Serving {
             "tenants": details::tenants(&snapshot),
             "state_boundary": details::registration(&snapshot),
             "limits": details::limits(config),
+            "config": self.facts.settings,
         });
         Health { ready: reason.is_none(), reason, dead, details }
     }

@@ -83,6 +83,7 @@ impl Service for Unreadable {
             "model": self.facts.details,
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_s": self.started.elapsed().as_secs(),
+            "config": self.facts.settings,
         });
         let reason = format!("the model answers no questions: {}", self.why);
         Health { ready: false, reason: Some(reason), dead: None, details }

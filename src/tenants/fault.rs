@@ -67,7 +67,7 @@ impl Faults {
 }
 
 /// A name or message as it may be shown: without a key, on one line and not longer than a line.
-pub(super) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     if holds_key(text) {
         return "(a key, which is not shown)".to_owned();
     }

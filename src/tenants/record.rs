@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use actors::TenantId;
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::fault::{Fault, Faults, shown};
@@ -29,20 +30,25 @@ pub(super) fn tenants(text: &str) -> Result<Vec<Tenant>, Vec<Fault>> {
         let message = "it is empty; a file without tenants has at least the line `[tenants]`";
         return Err(vec![Fault::new("the file", message)]);
     }
+    let document = parse_toml(text)?;
     let mut faults = Faults::default();
+    let tenants = Reader { faults: &mut faults, seen: BTreeMap::new() }.file(document.get_ref());
+    faults.or(tenants)
+}
+
+/// Reads a text as TOML.
+///
+/// # Errors
+/// Its faults, each with its line, and without the line's text, which may be a secret.
+pub(crate) fn parse_toml(text: &str) -> Result<Spanned<DeTable<'_>>, Vec<Fault>> {
     let (document, errors) = DeTable::parse_recoverable(text);
+    let mut faults = Faults::default();
     for error in errors.iter().take(SYNTAX_FAULTS_MAX) {
-        // Not the error's own text, which repeats the line.
         let place = error.span().map_or_else(|| "the file".to_owned(), |at| line(text, at.start));
         faults.add(place, shown(error.message()));
     }
     // What was made good of a broken text would give faults that are none.
-    if errors.is_empty() {
-        let tenants =
-            Reader { faults: &mut faults, seen: BTreeMap::new() }.file(document.get_ref());
-        return faults.or(tenants);
-    }
-    faults.or(Vec::new())
+    faults.or(document)
 }
 
 fn line(text: &str, at: usize) -> String {

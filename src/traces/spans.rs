@@ -169,7 +169,9 @@ pub fn spans(request: &Request, works: &Works) -> Vec<Span> {
         failed: request.status >= 500,
     }];
     for work in &works.listed {
-        let [began, tried, ended] = [work.began, work.tried, work.ended].map(|at| at.min(took));
+        // What is the whole request ends with it: the last of its readout is the head of the answer.
+        let ended = work.state.map_or(took, |_| work.ended);
+        let [began, tried, ended] = [work.began, work.tried, ended].map(|at| at.min(took));
         let mut parent = 0;
         if let Some(state) = work.state {
             parent = spans.len();

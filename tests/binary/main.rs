@@ -29,6 +29,8 @@ mod schema;
 #[cfg(test)]
 mod server;
 #[cfg(test)]
+mod settings;
+#[cfg(test)]
 mod strategies;
 #[cfg(test)]
 mod tasks;

@@ -39,12 +39,7 @@ impl Collector {
         let posted = Arc::clone(&got);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                while let Some(body) = take(&stream) {
-                    let request = ExportTraceServiceRequest::decode(&body[..]).expect("protobuf");
-                    posted.lock().expect("no panic").push(request);
-                    let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-                    (&stream).write_all(answer).expect("it is read");
-                }
+                collect(&stream, &posted);
             }
         });
         Self { url, got }
@@ -68,8 +63,19 @@ impl Collector {
                 return spans;
             }
             assert!(began.elapsed() < PATIENCE, "no {name} of {trace} in {spans:?}");
-            thread::sleep(Duration::from_millis(20));
+            thread::park_timeout(Duration::from_millis(20));
         }
+    }
+}
+
+/// Takes what is posted on a connection until it ends.
+fn collect(stream: &TcpStream, posted: &Mutex<Vec<ExportTraceServiceRequest>>) {
+    while let Some(body) = take(stream) {
+        let request = ExportTraceServiceRequest::decode(&body[..]).expect("protobuf");
+        posted.lock().expect("no panic").push(request);
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+        let mut stream = stream;
+        stream.write_all(answer).expect("it is read");
     }
 }
 
@@ -96,7 +102,7 @@ fn take(stream: &TcpStream) -> Option<Vec<u8>> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
 }
 
 fn attributes(span: &Span) -> BTreeMap<&str, Value> {

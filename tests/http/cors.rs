@@ -32,7 +32,8 @@ async fn asked(router: &Router, path: &str, key: Option<&str>) -> Reply {
 async fn no_route_tells_a_browser_that_it_may_ask() {
     let router = with_keys(&["secret"]);
     let document: serde_json::Value =
-        serde_json::from_str(&docket::openapi::document()).expect("it is JSON");
+        serde_json::from_str(&docket::openapi::document(&docket::openapi::Served::default()))
+            .expect("it is JSON");
     let routes = document["paths"].as_object().expect("paths is an object");
     assert!(routes.len() > 10, "{}", routes.len());
     for path in routes.keys().map(|path| path.replace('{', "x").replace('}', "x")) {

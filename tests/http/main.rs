@@ -11,6 +11,8 @@ mod batches;
 #[cfg(test)]
 mod bodies;
 #[cfg(test)]
+mod corpus;
+#[cfg(test)]
 mod cors;
 #[cfg(test)]
 mod decisions;
@@ -30,6 +32,9 @@ mod slow;
 mod sockets;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+#[path = "../fuzz/targets/list.rs"]
+pub mod targets;
 #[cfg(test)]
 mod tls;
 #[cfg(test)]

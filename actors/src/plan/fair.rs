@@ -43,6 +43,8 @@ pub(crate) struct LaneOrder {
     active: BTreeSet<(u64, TenantId)>,
     /// States, by the oldest that waits for each.
     ages: BTreeSet<(u64, SegmentKey, TenantId)>,
+    /// How many tenants for whom something waits have limits in common: a tenant and its sub-tenants.
+    siblings: BTreeMap<String, u64>,
     /// What a tenant that returns to an empty lane is lifted to.
     floor: u64,
 }
@@ -57,7 +59,7 @@ struct Account {
 impl LaneOrder {
     pub(crate) fn new(quantum_tokens: u64) -> Self {
         let (accounts, active, ages) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-        Self { quantum_tokens, accounts, active, ages, floor: 0 }
+        Self { quantum_tokens, accounts, active, ages, siblings: BTreeMap::new(), floor: 0 }
     }
 
     /// Puts `new` in the place of `old`.
@@ -77,11 +79,13 @@ impl LaneOrder {
         }
     }
 
-    /// Counts service, divided by the tenant's weight.
+    /// Counts service, divided by the tenant's weight, of which sub-tenants that wait at the same time
+    /// have equal parts: naming more of them gives no more of the engine.
     pub(crate) fn charge(&mut self, tenant: &TenantId, tokens: u64, weight: u32) {
         let Some(account) = self.accounts.get_mut(tenant) else { return };
         let before = account.served;
-        let parts = tokens.saturating_mul(PARTS) / u64::from(weight.max(1));
+        let siblings = self.siblings.get(tenant.payer()).copied().unwrap_or(1);
+        let parts = tokens.saturating_mul(PARTS * siblings.max(1)) / u64::from(weight.max(1));
         account.served = before.saturating_add(parts);
         if self.active.remove(&(before, tenant.clone())) {
             self.active.insert((account.served, tenant.clone()));
@@ -126,6 +130,7 @@ impl LaneOrder {
         if account.groups.is_empty() {
             account.served = account.served.max(floor);
             self.active.insert((account.served, tenant.clone()));
+            *self.siblings.entry(tenant.payer().to_owned()).or_default() += 1;
         }
         account.groups.insert(rank);
     }
@@ -138,6 +143,12 @@ impl LaneOrder {
         }
         let served = account.served;
         self.active.remove(&(served, tenant.clone()));
+        if let Some(siblings) = self.siblings.get_mut(tenant.payer()) {
+            *siblings -= 1;
+            if *siblings == 0 {
+                self.siblings.remove(tenant.payer());
+            }
+        }
         self.floor = if self.active.is_empty() { served } else { self.floor() };
         self.forget_idle(tenant);
     }
@@ -207,6 +218,27 @@ mod tests {
         lane.charge(&tenant(1), 300, 3);
         lane.charge(&tenant(2), 101, 1);
         assert_eq!(lane.order().next(), Some(rank(1, 1).key));
+    }
+
+    #[test]
+    fn sub_tenants_share_what_their_parent_has() {
+        let mut lane = lane();
+        let names = ["alone", "gate/a", "gate/b", "gate/c"].map(|name| TenantId(name.into()));
+        for (number, name) in (0..).zip(&names) {
+            lane.replace(name, None, Some(rank(1, number)));
+        }
+        let mut served = [0_u64; 4];
+        for _ in 0..600 {
+            let first = lane.order().next().unwrap();
+            let owner = (0..4).find(|number| rank(1, *number).key == first).unwrap() as usize;
+            lane.charge(&names[owner], 100, 1);
+            served[owner] += 1;
+        }
+        assert_eq!(served, [300, 100, 100, 100]);
+        for (number, name) in (1..).zip(&names[1..3]) {
+            lane.replace(name, Some(rank(1, number)), None);
+        }
+        assert_eq!(lane.siblings["gate"], 1);
     }
 
     #[test]

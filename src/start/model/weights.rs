@@ -67,7 +67,8 @@ fn unreadable(config: &Config, architecture: &str, why: String) -> Opened {
     });
     let (title, release_date) = title(&name);
     let description = format!("{title} (answers no questions: {why})");
-    Opened::Unreadable { facts: facts(config, &description, release_date, details), why }
+    let facts = Box::new(facts(config, &description, release_date, details));
+    Opened::Unreadable { facts, why }
 }
 
 /// A model on our own engine.

@@ -71,7 +71,7 @@ fn attribute<'a>(span: &'a Span, name: &str) -> Option<&'a Attribute> {
 
 #[test]
 fn the_parts_of_a_decision_stand_end_to_end_and_the_rest_is_the_readout() {
-    let spans = spans(&request(40), &Works::one(whole(40, [1, 5, 6, 7, 8])));
+    let spans = spans(&request(40), &Works::one(whole(39, [1, 5, 6, 7, 8])));
     let expected = [
         ("request", None, 0, 40),
         ("render", Some(0), 0, 1),
