@@ -9,6 +9,7 @@ extern crate self as docket;
 
 pub mod config {
     //! What of the configuration the key file needs.
+    #![expect(dead_code, reason = "parts that no target needs")]
     pub mod keys;
     pub mod quantity;
 }

@@ -247,7 +247,8 @@ pub enum Kind {
         /// The options.
         options: Vec<ChoiceOption>,
     },
-    /// A level on an ordered scale, 2 to [`OPTIONS_MAX`] levels, lowest first; may repeat.
+    /// A level on an ordered scale, 1 to [`OPTIONS_MAX`] levels, lowest first; may repeat. Dialects that ask
+    /// for two at least do so themselves.
     Score {
         /// The levels' descriptions.
         levels: Vec<Json>,

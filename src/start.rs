@@ -46,10 +46,6 @@ use unreadable::Unreadable;
 /// binary writes it whatever the log level.
 pub const LISTENING: &str = "docket::listening";
 
-/// What is said where everybody is let in.
-const OPEN: &str =
-    "no keys: everybody who reaches this server may ask it; give --keys or --api-key";
-
 /// How often old values of the metrics are folded together.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 

@@ -148,7 +148,7 @@ const NO_ROUTE: [&str; 2] = ["unknown_dialect", "unknown_url"];
 
 /// A server with every kind of failure.
 fn seeing() -> docket::openapi::Served {
-    docket::openapi::Served { images_max: 1, ..docket::openapi::Served::default() }
+    docket::openapi::Served { images_max: 1, needs_key: true, ..docket::openapi::Served::default() }
 }
 
 /// Error codes in a source: what follows each of the ways in which the sources name one.

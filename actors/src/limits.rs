@@ -9,8 +9,8 @@ use crate::read::TenantId;
 
 /// What one tenant may ask for and keep; the default has no limit of its own.
 ///
-/// A sub-tenant has the limits of its parent. All but the weight are counted for the parent with all
-/// its subs together.
+/// A sub-tenant has the limits of its parent, counted for the parent with all its subs together; of the
+/// weight those that wait at the same time have equal parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TenantLimits {
     /// Share of what is served while others wait too: 2 gets twice the tokens of 1. Default 1; 0 counts

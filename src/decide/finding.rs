@@ -103,7 +103,11 @@ impl Finding {
                 Sought::Number(NumberSearch::new(spans, all, numbers, stretches))
             }
             Finds::Excerpt => {
-                let search = Narrowing::new(spans, limits.shown(PASSAGES_MAX, SHOWN_CHARS_MAX), STRETCHES_MAX);
+                let search = Narrowing::new(
+                    spans,
+                    limits.shown(PASSAGES_MAX, SHOWN_CHARS_MAX),
+                    STRETCHES_MAX,
+                );
                 Sought::Passages { search, for_citation }
             }
         };
@@ -317,9 +321,11 @@ mod tests {
     #[test]
     fn fewer_options_are_shown_where_the_state_leaves_less_room() {
         let lines: Vec<String> = (0..60).map(|n| format!("Line {n}.\n")).collect();
-        for (tokens, count) in
-            [(9_999, PASSAGES_MAX), (QUESTION_TOKENS + 5 * (SHOWN_CHARS_MAX + OPTION_TOKENS), 5), (0, 2)]
-        {
+        for (tokens, count) in [
+            (9_999, PASSAGES_MAX),
+            (QUESTION_TOKENS + 5 * (SHOWN_CHARS_MAX + OPTION_TOKENS), 5),
+            (0, 2),
+        ] {
             for finds in [Finds::Excerpt, number()] {
                 let wanted = begun(&lines.concat(), finds, tokens).wanted().unwrap();
                 assert_eq!(keys(&wanted[0]).len(), count + 1, "{tokens} {finds:?}");

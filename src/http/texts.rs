@@ -50,7 +50,7 @@ pub(super) async fn models(
 /// The models that a caller may ask for; at least one.
 ///
 /// # Errors
-/// [`DecideError::UnknownModel`] where the caller may ask for none of those that are served.
+/// [`Fault`] of an unknown model where the caller may ask for none of those that are served.
 fn visible(app: &App, request: &Request) -> Result<Vec<ModelEntry>, Fault> {
     let sender = request.extensions().get::<Sender>();
     let grant =

@@ -71,6 +71,7 @@ fn details() -> Value {
                 "partial_bytes", "overflow_bytes", "segments", "leases", "evictions",
                 "prewarms_waiting",
             ]),
+            "tenants": tenants(),
             "state_boundary": counts(&[
                 "submitted", "pending", "deferred", "running", "registered", "dropped", "failed",
                 "coalesced",
@@ -86,6 +87,15 @@ fn details() -> Value {
             ]),
         },
     })
+}
+
+/// The tenants of whom most is open, and most kept.
+fn tenants() -> Value {
+    let most = |what: &str| {
+        let member = object(json!({"tenant": text(), what: count()}));
+        json!({"type": "array", "maxItems": actors::TOP_TENANTS, "items": member})
+    };
+    object(json!({"most_reads": most("reads"), "most_bytes": most("bytes")}))
 }
 
 fn engine() -> Value {

@@ -23,7 +23,7 @@ pub(super) fn parameters() -> [(&'static str, Value); 3] {
         });
         (name, parameter)
     };
-    let name = "[A-Za-z0-9._-]{1,64}";
+    let (name, others) = ("[A-Za-z0-9._-]{1,64}", r"\(others\)");
     [
         named(
             "days",
@@ -32,12 +32,12 @@ pub(super) fn parameters() -> [(&'static str, Value); 3] {
         ),
         named(
             "tenant",
-            "One of the caller's sub-tenants; for operators any tenant. Not beside `all=true`",
-            json!({"type": "string", "pattern": format!("^{name}(/{name})?$")}),
+            "One of the caller's sub-tenants; for operators any tenant",
+            json!({"type": "string", "pattern": format!("^({others}|{name}(/({name}|{others}))?)$")}),
         ),
         named(
             "all",
-            "For operators: all tenants. Not beside `tenant`",
+            "For operators: all tenants, unless one is named",
             json!({"type": "string", "enum": ["true", "false"]}),
         ),
     ]

@@ -38,10 +38,9 @@ impl Wanted {
                 return Err(format!("`{name}` is there twice"));
             }
         }
-        if all == Some(true) && tenant.is_some() {
-            return Err("`all` and `tenant` exclude each other".to_owned());
-        }
-        Ok(Self { days: days.unwrap_or(DAYS_DEFAULT), tenant, all: all.unwrap_or(false) })
+        // Who names one wants that one.
+        let all = all.unwrap_or(false) && tenant.is_none();
+        Ok(Self { days: days.unwrap_or(DAYS_DEFAULT), tenant, all })
     }
 
     /// The part behind the `?` that says this.
@@ -89,8 +88,8 @@ pub(crate) fn parse_tenant(text: &str) -> Result<String, String> {
 
 fn parse_all(text: &str) -> Result<bool, String> {
     match text {
-        "true" | "1" => Ok(true),
-        "false" | "0" => Ok(false),
+        "true" => Ok(true),
+        "false" => Ok(false),
         _ => Err("`all` must be `true` or `false`".to_owned()),
     }
 }
@@ -119,7 +118,7 @@ mod tests {
             ("days=", "within 0 to 400"),
             ("days=1&days=2", "twice"),
             ("all=maybe", "`true` or `false`"),
-            ("all=1&tenant=a", "exclude each other"),
+            ("all=1", "`true` or `false`"),
             ("tenant=", "PARENT/SUB"),
             ("tenant=a/b/c", "PARENT/SUB"),
             ("tenant=a%0ab", "PARENT/SUB"),

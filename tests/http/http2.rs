@@ -167,12 +167,9 @@ async fn requests_that_are_given_up_again_and_again_end_their_connection() {
     let mut given_up = 0;
     // At once as many as may be; the limit is 200, and more with the time that this takes.
     let ended = loop {
-        let asking: Vec<_> = (0..100)
-            .map(|_| {
-                let mut sender = sender.clone();
-                tokio::spawn(async move { sender.send_request(post(NOUL)).await })
-            })
-            .collect();
+        let ask =
+            |mut sender: SendRequest<Sent>| async move { sender.send_request(post(NOUL)).await };
+        let asking: Vec<_> = (0..100).map(|_| tokio::spawn(ask(sender.clone()))).collect();
         given_up += asking.len();
         let begun = stub.until(|stub| stub.begun.load(Ordering::SeqCst) >= given_up);
         tokio::select! {

@@ -36,6 +36,8 @@ mod support;
 #[path = "../fuzz/targets/list.rs"]
 pub mod targets;
 #[cfg(test)]
+mod tenants;
+#[cfg(test)]
 mod tls;
 #[cfg(test)]
 mod vllm;

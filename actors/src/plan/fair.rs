@@ -230,7 +230,7 @@ mod tests {
         let mut served = [0_u64; 4];
         for _ in 0..600 {
             let first = lane.order().next().unwrap();
-            let owner = (0..4).find(|number| rank(1, *number).key == first).unwrap() as usize;
+            let owner = (0..4_usize).find(|number| rank(1, *number as u64).key == first).unwrap();
             lane.charge(&names[owner], 100, 1);
             served[owner] += 1;
         }

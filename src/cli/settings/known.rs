@@ -26,7 +26,7 @@ const MODEL: &str = "model";
 
 /// The tables of the file by the headings of the help, in their order in what is shown. A heading that
 /// is not here is its own table, in lower case with `_`.
-pub(super) const TABLES: [(&str, &str); 8] = [
+pub(super) const TABLES: [(&str, &str); 9] = [
     ("", MODEL),
     ("The wire", "http"),
     ("Images, for models that see them", "images"),
@@ -34,7 +34,8 @@ pub(super) const TABLES: [(&str, &str); 8] = [
     ("The decisio dialect, and tasks", "letters"),
     ("The engine", "engine"),
     ("Scheduling and memory", "scheduler"),
-    ("Logs", "logs"),
+    ("Traces and logs", "telemetry"),
+    ("Logs", "telemetry"),
 ];
 
 /// One setting.

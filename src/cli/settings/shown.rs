@@ -105,7 +105,7 @@ impl Chosen {
     }
 }
 
-/// Defaults that depend on other settings or on the machine.
+/// Defaults that depend on other settings, on the machine or on what OpenTelemetry's variables say.
 fn computed(config: &Config, known: &Known) -> Option<Vec<OsString>> {
     let model = &config.model;
     match known.long.as_str() {
@@ -113,6 +113,7 @@ fn computed(config: &Config, known: &Known) -> Option<Vec<OsString>> {
         "model" => Some(vec![model.model.to_string().into()]),
         "served-name" => Some(model.served_names.iter().map(OsString::from).collect()),
         "threads" => Some(vec![config.engine.threads.to_string().into()]),
+        "otlp-endpoint" => Some(vec![config.traces.endpoint.as_deref().unwrap_or("off").into()]),
         _ => default_of_text(known),
     }
 }

@@ -80,7 +80,7 @@ fn shown(flags: &[&str]) -> String {
 fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
     let file = file(
         "[http]\nport = 9000\nbody_limit = \"1MiB\"\n[model]\nhome = \"/models\"\noffline = true\n\
-         [logs]\nlog = \"json\"\n[profiles.fast]\nsamples = 1\n",
+         [telemetry]\nlog = \"json\"\n[profiles.fast]\nsamples = 1\n",
     );
     let [flag, path] = with(&file);
     let typed = typed(&[flag, path, "--port", "9001"]);

@@ -15,7 +15,7 @@ use docket::prompt::Prompter;
 use docket::prompt::fixed::FixedTokens;
 use docket::prompt::layout::letters::{LettersSettings, letters};
 use docket::prompt::layout::{self, Profile};
-use docket::prompt::options;
+use docket::prompt::state::legend;
 use docket::prompt::tokens::model::ModelTokenizer;
 use docket::question::answer::Value;
 use docket::question::{Kind, Question, Samples, Shown};
@@ -199,7 +199,7 @@ fn spec(prompter: &Prompter, kind: &Kind) -> ReadingSpec {
         Kind::Choice { options } => {
             ReadingKind::Choice { keys: options.iter().map(|option| option.key.clone()).collect() }
         }
-        Kind::Score { levels } => ReadingKind::Score { legend: options::legend(levels) },
+        Kind::Score { levels } => ReadingKind::Score { legend: legend(levels) },
     };
     ReadingSpec {
         entropy_max: None,

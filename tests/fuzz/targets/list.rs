@@ -28,7 +28,7 @@ pub const ALL: [Target; 11] = [
 ];
 
 /// Bytes of an input that is repeated: what takes time in the square of its length takes minutes.
-const REPEATED_BYTES: usize = 1 << 19;
+const REPEATED_BYTES: usize = 1 << 17;
 
 /// An input that begins with a byte that UTF-8 has not is the rest of it, repeated.
 pub fn repeated(input: &[u8]) -> Option<Vec<u8>> {

@@ -41,7 +41,7 @@ pub fn run(input: &[u8]) {
     let Some((first, rest)) = input.split_first() else { return };
     let template = TEMPLATES[usize::from(*first) % TEMPLATES.len()];
     let (texts, values) = parts(rest);
-    let turns = turns(texts, usize::from(*first) / TEMPLATES.len() % 2 == 0);
+    let turns = turns(texts, (usize::from(*first) / TEMPLATES.len()).is_multiple_of(2));
     let bos = if template.contains("start_of_turn") { "<bos>" } else { "<s>" };
     let (bos, eos) = (Some(bos.to_owned()), Some("</s>".to_owned()));
     let facts = PromptFacts { bos, eos, ..PromptFacts::default() };
