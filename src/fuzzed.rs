@@ -44,3 +44,4 @@ pub mod service {
 #[path = "../tests/fuzz/targets/list.rs"]
 pub mod targets;
 pub mod tenants;
+pub mod watched;

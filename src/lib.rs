@@ -23,3 +23,4 @@ pub mod tenants;
 pub mod traces;
 pub mod usage;
 pub mod version;
+pub mod watched;

@@ -24,7 +24,7 @@ pub use toml_edit::Value;
 pub use self::edit::{Change, EditError};
 pub(crate) use self::fault::shown;
 pub use self::fault::{Fault, listed};
-pub use self::file::{Added, KeyFile, Stamp, Watched};
+pub use self::file::{Added, KeyFile};
 pub use self::key::{Key, KeyId, KeyText};
 pub use self::rate::{Quota, Rates};
 pub(crate) use self::record::parse_toml;

@@ -4,21 +4,16 @@
 //! Files that do not go together leave the old certificate in force: whoever renews one writes two
 //! files, and between them they never match.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::MissedTickBehavior;
+use futures_util::FutureExt as _;
 
-use super::StartError;
+use super::{StartError, reread};
 use crate::config::TlsFiles;
 use crate::http::serve::{Pair, Tls};
 use crate::telemetry;
-use crate::tenants::{Stamp, Watched};
-
-/// How often the files are looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+use crate::watched::Stamp;
 
 /// The certificate of a server that has one.
 #[derive(Debug, Clone)]
@@ -26,7 +21,7 @@ pub(super) struct Certificates {
     tls: Arc<Tls>,
     files: TlsFiles,
     /// What the files were before they were read.
-    seen: [Option<Stamp>; 2],
+    seen: Vec<Option<Stamp>>,
 }
 
 impl Certificates {
@@ -36,13 +31,13 @@ impl Certificates {
     /// [`StartError::Setting`] with the file and what is the matter.
     pub(super) async fn load(files: Option<&TlsFiles>) -> Result<Option<Self>, StartError> {
         let Some(files) = files.cloned() else { return Ok(None) };
-        let seen = stamps(&files);
+        let seen = reread::stamps(&paths(&files));
         let pair = Pair::read(&files.certificate, &files.key).await.map_err(|fault| {
             let is_of_key = fault.path == files.key;
             let flag = if is_of_key { "--tls-key" } else { "--tls-cert" };
             StartError::Setting { flag, message: fault.to_string() }
         })?;
-        if let Some(warning) = seen[1].and_then(|stamp| stamp.warning()) {
+        if let Some(warning) = seen[1].as_ref().and_then(Stamp::warning) {
             tracing::warn!("--tls-key {}: {warning}", files.key.display());
         }
         let tls = Tls::new(pair).map_err(|error| StartError::System(format!("TLS: {error}")))?;
@@ -54,28 +49,12 @@ impl Certificates {
     /// # Errors
     /// [`StartError::System`] when the system gives no handler for the signal.
     pub(super) fn watched(self) -> Result<Arc<Tls>, StartError> {
-        let asked = signal(SignalKind::hangup())
-            .map_err(|error| StartError::System(format!("SIGHUP: {error}")))?;
-        let tls = Arc::clone(&self.tls);
-        tokio::spawn(self.follow(asked));
+        let (tls, files, seen) = (Arc::clone(&self.tls), paths(&self.files), self.seen.clone());
+        reread::follow(files, seen, move || {
+            let certificates = self.clone();
+            async move { certificates.read_again().await }.boxed()
+        })?;
         Ok(tls)
-    }
-
-    async fn follow(self, mut asked: Signal) {
-        let [mut certificate, mut key] = self.seen.map(Watched::new);
-        let mut look = tokio::time::interval(LOOK_EVERY);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            let is_asked = tokio::select! {
-                asked = asked.recv() => asked.is_some(),
-                _ = look.tick() => false,
-            };
-            let now = stamps(&self.files);
-            // Both are to be asked, or a change of the second would be told twice.
-            if certificate.changed(now[0]) | key.changed(now[1]) || is_asked {
-                self.read_again().await;
-            }
-        }
     }
 
     async fn read_again(&self) {
@@ -93,10 +72,8 @@ impl Certificates {
     }
 }
 
-/// What the files are now; links are followed.
-fn stamps(files: &TlsFiles) -> [Option<Stamp>; 2] {
-    let stamp = |path: &Path| std::fs::metadata(path).ok().map(|found| Stamp::of(&found));
-    [stamp(&files.certificate), stamp(&files.key)]
+fn paths(files: &TlsFiles) -> Vec<PathBuf> {
+    vec![files.certificate.clone(), files.key.clone()]
 }
 
 #[cfg(test)]

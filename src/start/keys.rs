@@ -4,26 +4,24 @@
 //! by a metric: a mistake in it must neither lock everybody out nor let anybody in.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use actors::{TenantId, TenantLimits};
 use arc_swap::ArcSwap;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::MissedTickBehavior;
+use futures_util::FutureExt as _;
+use futures_util::future;
 
-use super::StartError;
+use super::{StartError, reread};
 use crate::config::HttpConfig;
 use crate::http::AuthConfig;
 use crate::telemetry;
-use crate::tenants::{KeyFile, Keyring, Settings, Stamp, Watched, listed};
+use crate::tenants::{KeyFile, Keyring, Settings, listed};
+use crate::watched::Stamp;
 
 /// What is said where everybody is let in.
 const OPEN: &str =
     "no keys: everybody who reaches this server may ask it; give --keys or --api-key";
-
-/// How often the file is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// The keys of a server that has some.
 #[derive(Debug, Clone)]
@@ -58,7 +56,7 @@ impl Keys {
             }
             None => (flags.clone(), None),
         };
-        telemetry::keys_loaded(ring.tenants().count());
+        in_force(&ring);
         let ring = Arc::new(ArcSwap::from_pointee(ring));
         Ok(Some(Self { ring, flags: Arc::new(flags), file, seen }))
     }
@@ -83,51 +81,24 @@ impl Keys {
         keys: Option<Self>,
         changed: impl Fn(&Keyring) + Send + Sync + 'static,
     ) -> Result<(), StartError> {
-        // Without a handler the signal would end the process, also where there is nothing to read.
-        let mut asked = signal(SignalKind::hangup())
-            .map_err(|error| StartError::System(format!("SIGHUP: {error}")))?;
-        tokio::spawn(async move {
-            let file = keys.and_then(|keys| Some((keys.file.clone()?, keys)));
-            if let Some((file, keys)) = file {
-                keys.follow(&file, asked, changed).await;
-                return;
+        let file = keys.and_then(|keys| Some((keys.file.clone()?, keys)));
+        let files: Vec<PathBuf> = file.iter().map(|(file, _)| file.path.clone()).collect();
+        let seen = file.iter().map(|(_, keys)| keys.seen).collect();
+        reread::follow(files, seen, move || {
+            if let Some((file, keys)) = &file {
+                keys.read_again(file, &changed);
             }
-            while asked.recv().await.is_some() {
-                tracing::info!("a SIGHUP, but there is no --keys file to read again");
-            }
-        });
-        Ok(())
-    }
-
-    async fn follow(
-        &self,
-        file: &KeyFile,
-        mut asked: Signal,
-        changed: impl Fn(&Keyring) + Send + Sync,
-    ) {
-        let mut watched = Watched::new(self.seen);
-        let mut look = tokio::time::interval(LOOK_EVERY);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            let is_asked = tokio::select! {
-                asked = asked.recv() => asked.is_some(),
-                _ = look.tick() => false,
-            };
-            if watched.changed(file.stamp()) || is_asked {
-                self.read_again(file, &changed);
-            }
-        }
+            future::ready(()).boxed()
+        })
     }
 
     fn read_again(&self, file: &KeyFile, changed: &(impl Fn(&Keyring) + Sync)) {
         // Of 4 MiB at most, and only this task waits for it.
         match tokio::task::block_in_place(|| read(file, &self.flags)) {
             Ok((ring, _)) => {
-                let count = ring.tenants().count();
                 changed(&ring);
+                in_force(&ring);
                 self.ring.store(Arc::new(ring));
-                telemetry::keys_loaded(count);
-                tracing::info!("keys of {count} tenants are in force");
             }
             Err(faults) => {
                 telemetry::keys_failed();
@@ -137,6 +108,16 @@ impl Keys {
             }
         }
     }
+}
+
+fn in_force(ring: &Keyring) {
+    let count = ring.tenants().count();
+    telemetry::keys_loaded(count);
+    if count == 0 {
+        tracing::warn!("there are no keys: nobody can ask anything");
+        return;
+    }
+    tracing::info!("keys of {count} tenants are in force");
 }
 
 /// What the actors are to know of the tenants.

@@ -299,6 +299,17 @@ mod tests {
     }
 
     #[test]
+    fn one_tenant_takes_all_pins_only_where_there_can_be_no_other() {
+        let model = ModelRef::parse("smollm2:135m").unwrap();
+        let mut config = Config::new(PathBuf::from("home"), model);
+        let ratio = |config: &Config| actor_config(config, 1 << 30).cache.pin_tenant_ratio;
+        let usual = actors::CacheConfig::default().pin_tenant_ratio;
+        assert!((ratio(&config) - 1.0).abs() < 1e-12 && usual < 1.0);
+        config.http.keys = Some(PathBuf::from("keys.toml"));
+        assert!((ratio(&config) - usual).abs() < 1e-12);
+    }
+
+    #[test]
     fn a_context_without_room_for_a_prompt_is_refused_with_both_numbers() {
         let model = ModelRef::parse("smollm2:135m").unwrap();
         let mut config = Config::new(PathBuf::from("home"), model);

@@ -13,6 +13,7 @@ use super::edit::{self, Change, EditError, Hindrance};
 use super::fault::Fault;
 use super::key::{Key, KeyHash, KeyId, KeyText};
 use super::ring::{Found, Keyring};
+use crate::watched::Stamp;
 
 /// Rights of a new file: its owner reads and writes.
 const MODE: u32 = 0o600;
@@ -20,29 +21,12 @@ const MODE: u32 = 0o600;
 /// The group's right to read, which a file that has it keeps: a server may read it by that.
 const GROUP_READS: u32 = 0o040;
 
-/// What nobody but the owner should: the group writing, others anything.
-const EXPOSED: u32 = 0o027;
-
 /// A key file by its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyFile {
     /// Where it is.
     pub path: PathBuf,
 }
-
-/// What a file was when it was looked at. Equal stamps at two times mean the same file with the same
-/// content: the status time changes with every write and rename and cannot be set back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp {
-    file: (u64, u64, u64),
-    modified: (i64, i64),
-    changed: (i64, i64),
-    mode: u32,
-}
-
-/// The last stamp that was seen of a file, to tell whether it is another now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Watched(Option<Stamp>);
 
 /// What was done to add a key.
 #[derive(Debug)]
@@ -59,39 +43,6 @@ pub struct Added {
     pub new_tenant: bool,
 }
 
-impl Stamp {
-    /// What a file with this metadata is.
-    pub fn of(found: &Metadata) -> Self {
-        Self {
-            file: (found.dev(), found.ino(), found.len()),
-            modified: (found.mtime(), found.mtime_nsec()),
-            changed: (found.ctime(), found.ctime_nsec()),
-            mode: found.mode() & 0o7777,
-        }
-    }
-
-    /// What is to be said of its rights: others can read or write it.
-    pub fn warning(&self) -> Option<String> {
-        let mode = self.mode;
-        (mode & EXPOSED != 0).then(|| {
-            format!("others than its owner may read or write it (mode {mode:o}); chmod 600")
-        })
-    }
-}
-
-impl Watched {
-    /// Begins with what was loaded; `None` where nothing was.
-    pub fn new(seen: Option<Stamp>) -> Self {
-        Self(seen)
-    }
-
-    /// Whether the file is not what it was when this was last asked; `None` is one that is not there.
-    /// A change is told once, also when what is there then cannot be read.
-    pub fn changed(&mut self, now: Option<Stamp>) -> bool {
-        std::mem::replace(&mut self.0, now) != now
-    }
-}
-
 impl KeyFile {
     /// The file at this path, whether or not it is there.
     pub fn new(path: impl Into<PathBuf>) -> Self {
@@ -100,7 +51,7 @@ impl KeyFile {
 
     /// What the file is now; `None` where it is not there or cannot be looked at. Links are followed.
     pub fn stamp(&self) -> Option<Stamp> {
-        fs::metadata(&self.path).ok().map(|found| Stamp::of(&found))
+        Stamp::of_file(&self.path)
     }
 
     /// Reads it.

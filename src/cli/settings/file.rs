@@ -11,7 +11,8 @@ use toml::{Table, Value};
 
 use super::known::{Checker, Known};
 use crate::config::profiles::{self, Profiles};
-use crate::tenants::{Fault, Stamp, parse_toml, shown};
+use crate::tenants::{Fault, parse_toml, shown};
+use crate::watched::Stamp;
 
 /// Longest configuration file in bytes.
 pub(super) const FILE_BYTES_MAX: u64 = 1 << 20;

@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use tempfile::TempDir;
 
 use super::*;
+use crate::watched::Watched;
 
 fn place() -> (TempDir, KeyFile) {
     let folder = TempDir::new().unwrap();
