@@ -12,7 +12,7 @@ use crate::dialect::problem::Fault;
 use crate::dialect::{Dialect, Headed, letters};
 use crate::error::DecideError;
 
-use super::decide::{Ignored, caller, grant, in_dialect, respond_decided, sender, since};
+use super::decide::{Ignored, entitled, in_dialect, respond_decided, sender, since};
 use super::headers::Wishes;
 use super::{App, body};
 
@@ -40,11 +40,10 @@ async fn answered(
     let wanted = letters::decode(sent.json, limits)
         .map_err(|undecoded| DecideError::Invalid(undecoded.faults))?;
     let mut decision = wanted.decision.clone();
-    let grant = grant(sender)?;
-    grant.check_model(decision.model.as_deref(), || app.service.models())?;
-    decision.lane = grant.lane(wishes.lane, Lane::Normal);
+    let lane = (wishes.lane, Lane::Normal);
+    let (caller, lane) = entitled(app, sender, decision.model.as_deref(), lane, wishes.salt)?;
+    decision.lane = lane;
     decision.timeout = wishes.timeout;
-    let caller = caller(sender, wishes.salt)?;
     let images = app.seen(sent.images, Headed::default(), terms).await?;
     let decided = app.decided(caller, decision, images, sender.arrival).await?;
     let text = letters::encode(&wanted, &decided, since(sender))?;

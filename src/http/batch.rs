@@ -29,7 +29,7 @@ use crate::question::Decision;
 use crate::service::{Caller, Decided};
 use crate::traces::spans::{self, Work};
 
-use super::decide::{Ignored, caller, grant, in_dialect, noting, request_id, sender, since};
+use super::decide::{Ignored, entitled, in_dialect, noting, request_id, sender, since};
 use super::guard::Sender;
 use super::headers::{self, Wishes};
 use super::watch::{Told, named};
@@ -118,18 +118,18 @@ async fn received(
     let (states, rest) = split(app.json(&parts.headers, body).await?)?;
     let decode = || dialect.decision(with_state(&rest, blank()), limits);
     let mut decision = noting(named(dialect, sender, decode), ignored)?;
-    let grant = grant(sender)?;
-    grant.check_model(decision.model.as_deref(), || app.service.models())?;
+    let salt = headers::joined(wishes.salt, decision.salt.take());
     let lane = decision.lane.or(wishes.lane).unwrap_or(Lane::Batch);
-    decision.lane = grant.lane(Some(lane), lane);
+    let (caller, lane) =
+        entitled(app, sender, decision.model.as_deref(), (Some(lane), lane), salt)?;
+    decision.lane = lane;
     let timeout = decision.timeout.or(wishes.timeout).unwrap_or(limits.timeout_max);
     decision.timeout = None;
     decision.timeout_default = Some(timeout);
-    let salt = headers::joined(wishes.salt, decision.salt.take());
     let request_id = request_id(sender, decision.request_id.take());
     Ok(Batch {
         dialect,
-        caller: caller(sender, salt)?,
+        caller,
         sender: sender.clone(),
         decision,
         rest,

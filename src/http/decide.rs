@@ -85,8 +85,7 @@ pub(super) fn noting<T>(
 pub(super) struct Asked {
     pub(super) decision: Decision,
     pub(super) headed: Headed,
-    /// What the caller adds to its tenant's salt.
-    pub(super) salt: Option<String>,
+    pub(super) caller: Caller,
     pub(super) with_images: bool,
     /// Its images, none of them fetched yet.
     pub(super) images: Vec<Found>,
@@ -125,13 +124,13 @@ pub(super) async fn asked(
     for question in &mut decision.questions {
         question.wants_hidden = headed.debug == Some(Debug::Hidden);
     }
-    let grant = grant(sender(parts)?)?;
-    grant.check_model(decision.model.as_deref(), || app.service.models())?;
-    decision.lane = grant.lane(decision.lane.or(wishes.lane), Lane::Normal);
-    decision.timeout = decision.timeout.or(wishes.timeout);
     let salt = headers::joined(wishes.salt, decision.salt.take());
+    let lane = (decision.lane.or(wishes.lane), Lane::Normal);
+    let (caller, lane) = entitled(app, sender(parts)?, decision.model.as_deref(), lane, salt)?;
+    decision.lane = lane;
+    decision.timeout = decision.timeout.or(wishes.timeout);
     let with_images = sent.with_images;
-    Ok(Asked { decision, headed, salt, with_images, images: sent.images, terms })
+    Ok(Asked { decision, headed, caller, with_images, images: sent.images, terms })
 }
 
 async fn answer(
@@ -145,11 +144,10 @@ async fn answer(
         return decisions::answered(app, dialect, parts, body, ignored).await;
     }
     let sender = sender(parts)?;
-    let Asked { mut decision, headed, salt, with_images, images, terms } =
+    let Asked { mut decision, headed, caller, with_images, images, terms } =
         asked(app, dialect, parts, body, ignored).await?;
     let diagnostics = decision.diagnostics;
     let request_id = request_id(sender, decision.request_id.take());
-    let caller = caller(sender, salt)?;
     let images = app.seen(images, headed, terms).await?;
     let decided = app.decided(caller, decision, images, sender.arrival).await?;
     let total = since(sender);
@@ -222,7 +220,24 @@ pub(super) fn sender(parts: &Parts) -> Result<&Sender, Fault> {
     Ok(parts.extensions.get::<Sender>().ok_or_else(missing)?)
 }
 
-/// The caller whom the service sees.
+/// The caller for whom something is computed, and its lane, by the rights of its key: a model that its
+/// tenant may not ask for is not served, and its lane is at most the tenant's.
+///
+/// * `model`: the name asked for, if any.
+/// * `lane`: the lane asked for, if any; the usual one.
+pub(super) fn entitled(
+    app: &App,
+    sender: &Sender,
+    model: Option<&str>,
+    (lane, usual): (Option<Lane>, Lane),
+    salt: Option<String>,
+) -> Result<(Caller, Option<Lane>), Fault> {
+    let grant = grant(sender)?;
+    grant.check_model(model, || app.service.models())?;
+    Ok((caller(sender, salt)?, grant.lane(lane, usual)))
+}
+
+/// The caller whom the service sees; where anything is computed for it, [`entitled`] makes it.
 pub(super) fn caller(sender: &Sender, salt: Option<String>) -> Result<Caller, Fault> {
     Ok(Caller { tenant: grant(sender)?.tenant.clone(), salt })
 }

@@ -13,7 +13,7 @@ use crate::dialect::{Dialect, decisions};
 use crate::error::DecideError;
 use crate::question::Decision;
 
-use super::decide::{Ignored, caller, grant, in_dialect, respond_decided, sender};
+use super::decide::{Ignored, entitled, in_dialect, respond_decided, sender};
 use super::headers::{self, Wishes};
 use super::{App, body};
 
@@ -43,12 +43,11 @@ pub(super) async fn answered(
         DecideError::Invalid(undecoded.faults)
     })?;
     *ignored = asked.ignored;
-    let grant = grant(sender)?;
-    grant.check_model(None, || app.service.models())?;
-    let lane = grant.lane(wishes.lane, Lane::Normal);
-    let mut decision = Decision { lane, timeout: wishes.timeout, ..asked.decision };
+    let mut decision = Decision { timeout: wishes.timeout, ..asked.decision };
     let salt = headers::joined(wishes.salt, decision.salt.take());
-    let caller = caller(sender, salt)?;
+    // Clients send names of models that are not served here: any will do.
+    let (caller, lane) = entitled(app, sender, None, (wishes.lane, Lane::Normal), salt)?;
+    decision.lane = lane;
     let decided = app.service.decide(caller, decision, sender.arrival).await?;
     let text = decisions::encode(&asked.wanted, &decided)?;
     Ok(respond_decided(app, Dialect::Openai, sender, (decided, text)))

@@ -15,7 +15,7 @@ use crate::dialect::problem::Fault;
 use crate::error::DecideError;
 use crate::service::Estimate;
 
-use super::decide::{Ignored, asked, caller, in_dialect, sender};
+use super::decide::{Ignored, asked, in_dialect, sender};
 use super::{App, PathDialect, respond};
 
 /// A decision's body in its own dialect; the answer has one shape in all of them.
@@ -36,9 +36,8 @@ async fn answer(
 ) -> Result<Response, Fault> {
     let sender = sender(parts)?;
     let asked = asked(app, dialect, parts, body, ignored).await?;
-    let caller = caller(sender, asked.salt)?;
     let _ = app.seen(asked.images, asked.headed, asked.terms).await?;
-    let estimate = app.service.estimate(caller, asked.decision, sender.arrival).await?;
+    let estimate = app.service.estimate(asked.caller, asked.decision, sender.arrival).await?;
     let mut body = shown(&estimate);
     body["model"] = json!(app.service.served_name());
     if let Some(error) = estimate.refused {

@@ -13,7 +13,7 @@ use crate::dialect::Dialect;
 use crate::dialect::problem::{Fault, RequestFault};
 use crate::json::Json;
 
-use super::decide::{Ignored, caller, grant, in_dialect, noting, sender, since};
+use super::decide::{Ignored, caller, entitled, in_dialect, noting, sender, since};
 use super::headers::{self, Wishes};
 use super::path::PathName;
 use super::watch::{Told, named};
@@ -89,13 +89,13 @@ async fn answer(
     }
     let decode = || dialect.prewarm(json, limits);
     let mut request = noting(named(dialect, sender, decode), ignored)?;
-    let grant = grant(sender)?;
-    grant.check_model(None, || app.service.models())?;
-    request.lane = grant.lane(request.lane.or(wishes.lane), Lane::Batch);
+    let lane = (request.lane.or(wishes.lane), Lane::Batch);
+    let (caller, lane) = entitled(app, sender, None, lane, wishes.salt)?;
+    request.lane = lane;
     request.timeout = request.timeout.or(wishes.timeout);
-    let caller = caller(sender, wishes.salt)?;
+    let tenant = caller.tenant.clone();
     let prewarmed = app.service.prewarm(caller, request, sender.arrival).await?;
-    app.count(&grant.tenant, &prewarmed.cost, 0);
+    app.count(&tenant, &prewarmed.cost, 0);
     let text = dialect.prewarmed(&prewarmed, app.config.queue_full_status);
     let mut response = respond::json(StatusCode::OK, text);
     headers::add_cost(response.headers_mut(), &prewarmed.cost, since(sender));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actors::Lane;
 use axum::body::Body;
 use axum::extract::{MatchedPath, RawQuery, Request, State};
 use axum::http::request::Parts;
@@ -17,7 +18,7 @@ use crate::question::Decision;
 use crate::service::{Caller, Order, Registered, TaskKind, Teaching};
 use crate::tasks::order;
 
-use super::decide::{Ignored, caller, grant, in_dialect, sender};
+use super::decide::{Ignored, entitled, in_dialect, sender};
 use super::path::PathName;
 use super::{App, PathDialect, body, images, respond};
 
@@ -138,8 +139,7 @@ fn kind_of(request: &Request) -> TaskKind {
 
 fn teaching<'a>(app: &'a App, parts: &Parts) -> Result<(&'a dyn Teaching, Caller), Fault> {
     let sender = sender(parts)?;
-    grant(sender)?.check_model(None, || app.service.models())?;
-    let caller = caller(sender, None)?;
+    let (caller, _) = entitled(app, sender, None, (None, Lane::Batch), None)?;
     let message = || DecideError::Unsupported("the served model learns no tasks".to_owned());
     Ok((app.service.teaching().ok_or_else(message)?, caller))
 }

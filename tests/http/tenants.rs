@@ -1,6 +1,7 @@
 //! What a key file says, at the door: operators, requests a minute, lanes, models, sub-tenants.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use axum::Router;
@@ -8,6 +9,7 @@ use axum::body::Body;
 use axum::http::Request;
 use docket::http::{AuthConfig, HttpConfig, router};
 use docket::tenants::Keyring;
+use docket::usage::Meter;
 
 use crate::support::{NOUL, Stub, call, request};
 
@@ -156,4 +158,143 @@ async fn only_a_key_with_the_right_acts_for_others() {
     );
     let odd = call(&router, acting("gate", "a/b")).await;
     assert_eq!((odd.status.as_u16(), odd.header("x-docket-reason")), (400, "header_invalid"));
+}
+
+/// A body that a route of a dialect computes something for.
+fn body_of(dialect: &str, route: &str) -> &'static str {
+    let last = |names: &[&str]| names.iter().any(|name| route.ends_with(name));
+    match dialect {
+        "openai" if last(&["/systemone", "/decide", "/decisions", "/estimate"]) => {
+            r#"{"model":"m","input":"s","questions":[{"type":"predicate","instructions":"x"}]}"#
+        }
+        _ if last(&["/decisions"]) => body_of("openai", route),
+        _ if last(&["/systemone", "/decide", "/estimate"]) => {
+            r#"{"state":"s","questions":{"q":{"type":"noul","instructions":"x"}}}"#
+        }
+        _ if last(&["/batch"]) => {
+            r#"{"states":["s"],"questions":{"q":{"type":"noul","instructions":"x"}}}"#
+        }
+        _ if last(&["/prewarm"]) => r#"{"state":"s"}"#,
+        _ if last(&["/answer"]) => {
+            r#"{"state":"s","questions":[{"kind":"noul","instructions":"x"}]}"#
+        }
+        _ if last(&["/tasks"]) => {
+            r#"{"id":"t","examples":[{"request":{"state":"s","questions":{"q":{"type":"noul"}}},"answer":"yes"}]}"#
+        }
+        _ if last(&["/import"]) => r#"{"tasks":[]}"#,
+        _ => panic!("{route}: what does it compute for?"),
+    }
+}
+
+/// Every route that takes a body, in every dialect.
+fn posts() -> Vec<(String, &'static str)> {
+    let dialects = ["systemone", "decisio", "self", "vllm", "gmlx", "openai"];
+    let named =
+        docket::http::ROUTES.into_iter().flat_map(|route| match route.strip_prefix("/{dialect}") {
+            Some(rest) => dialects.map(|dialect| (dialect, format!("/{dialect}{rest}"))).to_vec(),
+            None => vec![(
+                route
+                    .split('/')
+                    .nth(1)
+                    .filter(|first| dialects.contains(first))
+                    .unwrap_or("systemone"),
+                route.to_owned(),
+            )],
+        });
+    let is_read = |route: &str| {
+        ["}", "/status", "/health", "/models", "/model", "/metrics", "/usage", "/openapi.json"]
+            .iter()
+            .any(|end| route.ends_with(end))
+            || route.starts_with("/docs")
+            || route == "/openai/v1/systemone/batch"
+    };
+    named
+        .filter(|(_, route)| !is_read(route))
+        .map(|(dialect, route)| {
+            let body = body_of(dialect, &route);
+            (route, body)
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn no_route_computes_for_a_tenant_whose_models_are_not_served() {
+    let stub = Arc::new(Stub::default());
+    let router = with_file(&stub);
+    let posts = posts();
+    assert!(posts.len() > 60, "{posts:?}");
+    for (route, body) in posts {
+        let mut sent = by("boss", "POST", &route, body);
+        sent.headers_mut().insert("content-type", "application/json".parse().unwrap());
+        let reply = call(&router, sent).await;
+        assert_eq!(
+            (reply.status.as_u16(), reply.header("x-docket-reason")),
+            (404, "unknown_model"),
+            "{route}: {reply:?}"
+        );
+        assert!(
+            reply.json().to_string().contains("to this key") || route.contains("vllm"),
+            "{route}: {reply:?}"
+        );
+    }
+    assert!(stub.last.lock().unwrap().is_none(), "something was decided");
+}
+
+#[tokio::test]
+async fn the_highest_lane_of_a_tenant_holds_in_every_dialect() {
+    let stub = Arc::new(Stub::default());
+    for route in [
+        "/v1/systemone",
+        "/decisio/v1/systemone",
+        "/self/v1/systemone",
+        "/gmlx/v1/systemone",
+        "/vllm/v1/systemone",
+        "/v1/decisions",
+        "/v1/answer",
+    ] {
+        let body = if route == "/v1/answer" {
+            body_of("decisio", route)
+        } else {
+            body_of("systemone", route)
+        };
+        let mut sent = by("small", "POST", route, body);
+        sent.headers_mut().insert("content-type", "application/json".parse().unwrap());
+        sent.headers_mut().insert("x-docket-priority", "urgent".parse().unwrap());
+        // A router of its own: the tenant has few requests a minute.
+        let reply = call(&with_file(&stub), sent).await;
+        assert_eq!(reply.status, 200, "{route}: {reply:?}");
+        let last = stub.last.lock().unwrap().take().unwrap();
+        assert_eq!(last.1.lane, Some(actors::Lane::Batch), "{route}");
+    }
+}
+
+#[tokio::test]
+async fn a_sub_tenant_that_is_refused_costs_a_request_too() {
+    let router = with_file(&Arc::default());
+    for left in ["4", "3"] {
+        let mut sent = by("small", "GET", "/v1/models", "");
+        sent.headers_mut().insert("x-gateway-inference-fairness-id", "ann".parse().unwrap());
+        let reply = call(&router, sent).await;
+        assert_eq!((reply.status.as_u16(), reply.header("ratelimit-remaining")), (403, left));
+    }
+}
+
+#[tokio::test]
+async fn requests_are_counted_whatever_becomes_of_them() {
+    let stub = Arc::new(Stub { waits: true, ..Stub::default() });
+    let usage = Arc::new(Meter::in_memory());
+    let config = HttpConfig { usage: Arc::clone(&usage), ..HttpConfig::default() };
+    let router = router(Arc::clone(&stub) as _, config);
+    let asked = tokio::spawn({
+        let (router, sent) = (router.clone(), request("POST", "/v1/systemone", NOUL));
+        async move { call(&router, sent).await }
+    });
+    stub.until(|stub| stub.begun.load(std::sync::atomic::Ordering::SeqCst) == 1).await;
+    asked.abort();
+    assert!(asked.await.unwrap_err().is_cancelled());
+    assert_eq!(call(&router, request("POST", "/v1/systemone", "{")).await.status, 422);
+    assert_eq!(call(&router, request("GET", "/v1/models", "")).await.status, 200);
+    let total = usage.usage("default", 1, SystemTime::now()).total;
+    let ends = [total.answered, total.refused, total.failed];
+    assert_eq!((total.requests, ends), (3, [1, 0, 1]), "the first left before its answer");
 }
