@@ -7,6 +7,7 @@ mod details;
 mod keys;
 mod model;
 pub mod panics;
+mod reread;
 pub mod serving;
 pub mod signal;
 mod traces;

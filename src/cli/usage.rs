@@ -63,7 +63,7 @@ pub enum UsageCliError {
     #[error("{0}; --usage-dir names another folder, --url asks a server")]
     Absent(UsageError),
     /// A server has the folder and was asked.
-    #[error("{}: a server keeps its usage there, and could not be asked: {source}", .folder.display())]
+    #[error("{}: a server keeps its usage there, and could not be asked: {source}; --url names its address", .folder.display())]
     Served {
         /// The folder.
         folder: PathBuf,

@@ -13,6 +13,11 @@ fn values(text: &str) -> Vec<f64> {
     numbers(text, &plain()).into_iter().map(|one| one.value).collect()
 }
 
+#[test]
+fn a_number_that_no_double_holds_is_none_and_not_zero() {
+    assert_eq!(values("1e-400 and 1e400 and 0e-400 and 5"), [0.0, 5.0]);
+}
+
 fn assert_values(cases: &[(&str, &[f64])]) {
     for (text, expected) in cases {
         assert_eq!(values(text), *expected, "{text}");
