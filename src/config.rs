@@ -261,7 +261,7 @@ impl HttpConfig {
 }
 
 /// Whether a host is this machine's own, which no other can reach.
-fn is_loopback(host: &str) -> bool {
+pub(crate) fn is_loopback(host: &str) -> bool {
     let host = host.trim().trim_start_matches('[').trim_end_matches(']');
     let is_own = |address: IpAddr| address.is_loopback();
     host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_own)

@@ -125,7 +125,7 @@ pub enum DecideError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RegistrationsFull {
     /// Too many of one key are under way.
-    #[error("{count} registrations of this key are under way, at most {count_max} may be")]
+    #[error("{count} registrations of this tenant are under way, at most {count_max} may be")]
     OfKey {
         /// Under way.
         count: usize,

@@ -106,12 +106,15 @@ fn start_logging(cli: &Cli) {
     let level = tracing::Level::from(cli.log_level);
     // What it would say of a line that cannot be written goes where no line can be written, and a
     // failure to write there panics: a full disk under the log must not end the server.
+    // What clients do wrong on a connection is counted, and not told line by line at their will.
+    let wire = if level > tracing::Level::WARN { level } else { tracing::Level::ERROR };
+    let wire = if level == tracing::Level::INFO { tracing::Level::ERROR } else { wire };
     let builder = tracing_subscriber::fmt()
         .log_internal_errors(false)
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .with_env_filter(EnvFilter::new(format!(
-            "{level},{}=info,{ACCESS}=info",
+            "{level},h2={wire},hyper={wire},{}=info,{ACCESS}=info",
             start::LISTENING
         )));
     match cli.log {

@@ -320,6 +320,7 @@ fn http(
             DialectChoice::Openai => Dialect::Openai,
         },
         debug_readout: config.letters.debug_readout,
+        local_only: keys.is_none() && !config.http.insecure_open,
         auth: keys.map_or_else(AuthConfig::default, Keys::auth),
         limits: RequestLimits {
             questions_max: config.decision.questions_max as usize,

@@ -123,7 +123,7 @@ pub enum RejectReason {
         retry_after: Duration,
     },
     /// Too many reads of its tenant wait or run.
-    #[error("{reads_waiting} reads of this key wait, at most {reads_max} may")]
+    #[error("{reads_waiting} reads of this tenant wait, at most {reads_max} may")]
     TenantFull {
         /// Waiting or running now.
         reads_waiting: usize,
@@ -134,8 +134,8 @@ pub enum RejectReason {
     },
     /// Its tenant has asked for more tokens than it may on average.
     #[error(
-        "{tokens} tokens are asked for, {rate} a minute are allowed to this key on average and \
-         {burst} at once after a pause"
+        "{tokens} tokens are asked for, {rate} a minute are allowed to this tenant on average and \
+         {burst} at once after a pause; what it was given before counts until that time has passed"
     )]
     TenantRate {
         /// What it would compute.
@@ -150,7 +150,7 @@ pub enum RejectReason {
     /// Too many states wait to be read for prewarms and registrations.
     #[error(
         "{waiting} states {}wait to be prewarmed, at most {waiting_max} may",
-        if *.of_tenant { "of this key " } else { "" }
+        if *.of_tenant { "of this tenant " } else { "" }
     )]
     PrewarmsFull {
         /// Waiting now.

@@ -199,9 +199,8 @@ pub fn run(arguments: &AskArgs, out: &mut impl Write) -> Result<(), AskError> {
 fn post(arguments: &AskArgs, body: &[u8]) -> Result<Reply, AskError> {
     check_url(&arguments.url)?;
     let url = format!("{}/v1/systemone", arguments.url.trim_end_matches('/'));
-    let tls = arguments.ca.as_deref().map(vouched_by).transpose()?.unwrap_or_default();
     let agent: Agent = Agent::config_builder()
-        .tls_config(tls)
+        .tls_config(tls(arguments.ca.as_deref())?)
         .timeout_connect(Some(CONNECT_TIMEOUT))
         .timeout_global(Some(arguments.timeout))
         .http_status_as_error(false)
@@ -227,7 +226,12 @@ fn post(arguments: &AskArgs, body: &[u8]) -> Result<Reply, AskError> {
     Ok(Reply { status, body, facts, ignored })
 }
 
-/// TLS with servers for which one of the certificates in a file vouches.
+/// TLS with servers for which one of the certificates in a file vouches; without one, with those for
+/// which the public authorities do.
+pub(super) fn tls(ca: Option<&Path>) -> Result<TlsConfig, AskError> {
+    Ok(ca.map(vouched_by).transpose()?.unwrap_or_default())
+}
+
 fn vouched_by(path: &Path) -> Result<TlsConfig, AskError> {
     let fault = |source| AskError::File { path: path.display().to_string(), source };
     let bytes = std::fs::read(path).map_err(fault)?;

@@ -3,6 +3,7 @@
 //! For health checks of containers and scripts on images that have no HTTP client.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -10,7 +11,7 @@ use serde_json::Value;
 use thiserror::Error;
 use ureq::Agent;
 
-use super::ask::{AskError, check_url};
+use super::ask::{AskError, check_url, tls};
 use crate::config::quantity::{duration_as_typed, parse_duration};
 
 /// Most bytes of an answer that are read.
@@ -23,6 +24,11 @@ pub struct HealthArgs {
     #[arg(long, env = "DOCKET_URL", default_value = "http://127.0.0.1:8000")]
     pub url: String,
 
+    /// Certificates in PEM, one of which has to vouch for a server of https: in place of those that
+    /// vouch in public
+    #[arg(long, env = "DOCKET_CA", value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+
     /// Longest time to wait for the answer
     #[arg(long, env = "DOCKET_HEALTH_TIMEOUT", default_value = "5s", value_parser = parse_duration)]
     pub timeout: Duration,
@@ -31,7 +37,7 @@ pub struct HealthArgs {
 /// Why the server should not be asked.
 #[derive(Debug, Error)]
 pub enum HealthError {
-    /// The address does not say how it is spoken to.
+    /// The address does not say how it is spoken to, or the certificates cannot be read.
     #[error(transparent)]
     Url(#[from] AskError),
     /// It says so itself.
@@ -58,6 +64,7 @@ pub fn run(arguments: &HealthArgs, out: &mut impl Write) -> Result<(), HealthErr
     check_url(&arguments.url)?;
     let address = format!("{}/health?ready=1", arguments.url.trim_end_matches('/'));
     let agent: Agent = Agent::config_builder()
+        .tls_config(tls(arguments.ca.as_deref())?)
         .timeout_global(Some(arguments.timeout))
         .http_status_as_error(false)
         // What a proxy can reach says nothing about who asks here.
@@ -108,7 +115,7 @@ mod tests {
             String::from_utf8_lossy(&head[..read]).into_owned()
         });
         let mut out = Vec::new();
-        let arguments = HealthArgs { url, timeout: Duration::from_secs(10) };
+        let arguments = HealthArgs { url, ca: None, timeout: Duration::from_secs(10) };
         let outcome = run(&arguments, &mut out);
         (outcome, String::from_utf8(out).unwrap(), server.join().unwrap())
     }
@@ -140,7 +147,8 @@ mod tests {
     fn a_server_that_is_not_there_and_an_address_without_a_scheme_are_told() {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let told = |url: &str| {
-            let arguments = HealthArgs { url: url.to_owned(), timeout: Duration::from_secs(10) };
+            let arguments =
+                HealthArgs { url: url.to_owned(), ca: None, timeout: Duration::from_secs(10) };
             run(&arguments, &mut Vec::new()).unwrap_err().to_string()
         };
         let url = format!("http://{free}");

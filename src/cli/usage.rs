@@ -15,7 +15,7 @@ use clap::Args;
 use serde_json::Value;
 use thiserror::Error;
 
-use self::server::ServerError;
+use self::server::{Caller, ServerError};
 use super::switch::switch;
 use crate::usage::{DAYS_DEFAULT, FOLDER, Meter, UsageError, Wanted, parse_days, parse_tenant};
 
@@ -39,6 +39,11 @@ pub struct UsageArgs {
     /// API key of an operator, for asking a server
     #[arg(long, env = "DOCKET_KEY", hide_env_values = true)]
     pub key: Option<String>,
+
+    /// Certificates in PEM, one of which has to vouch for a server of https: in place of those that
+    /// vouch in public
+    #[arg(long, env = "DOCKET_CA", value_name = "FILE")]
+    pub ca: Option<PathBuf>,
 
     /// Count the last days only, today among them
     #[arg(long, env = "DOCKET_DAYS", value_name = "COUNT", value_parser = parse_days)]
@@ -109,7 +114,8 @@ fn found(arguments: &UsageArgs, home: &Path, local: &str) -> Result<Value, Usage
         tenant: arguments.tenant.clone(),
         all: arguments.tenant.is_none(),
     };
-    let ask = |url: &str| server::ask(url, arguments.key.as_deref(), &wanted);
+    let caller = Caller { key: arguments.key.as_deref(), ca: arguments.ca.as_deref() };
+    let ask = |url: &str| server::ask(url, caller, &wanted);
     let folder = arguments.usage_dir.clone().unwrap_or_else(|| home.join(FOLDER));
     let is_off = folder.as_os_str() == OsStr::new(OFF);
     if arguments.url.is_some() || is_off {

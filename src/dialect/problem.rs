@@ -195,6 +195,7 @@ fn of_request(fault: &RequestFault) -> Refusal {
             usage(400, "unknown_dialect", &message)
         }
         RequestFault::Header { .. } => usage(400, "header_invalid", &message),
+        RequestFault::Host { .. } => usage(400, "host_invalid", &message),
         RequestFault::Query { .. } => usage(400, "query_invalid", &message),
         RequestFault::DialectHeader { .. } => usage(422, "header_invalid", &message),
         RequestFault::MediaType { .. } => usage(415, "media_type", &message),

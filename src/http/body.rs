@@ -35,9 +35,6 @@ pub const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bodies longer than this are parsed off the runtime's own turn: 256 KiB take about a millisecond.
 const QUICK_BYTES_MAX: usize = 256 << 10;
 
-/// The same for compressed bodies, which can grow a thousandfold.
-const QUICK_COMPRESSED_BYTES_MAX: usize = 4 << 10;
-
 /// Most memory set aside for a body on the word of its `Content-Length`: what is announced and does
 /// not come must not cost more than its connection.
 const CAPACITY_BYTES_MAX: usize = 64 << 10;
@@ -228,11 +225,15 @@ impl App {
         let bytes = tokio::time::timeout(limit, self.receive(headers, body, &mut hold))
             .await
             .map_err(|_| RequestFault::BodyTimeout { limit })??;
-        let quick_bytes_max = match encoding {
-            Encoding::Identity => QUICK_BYTES_MAX,
-            Encoding::Gzip | Encoding::Zstd => QUICK_COMPRESSED_BYTES_MAX,
-        };
-        if bytes.len() <= quick_bytes_max {
+        let (encoding, bytes) =
+            match encoding.decode_short(&bytes, self.config.body_bytes_max.min(QUICK_BYTES_MAX))? {
+                Some(text) => {
+                    hold.grow(text.len().saturating_sub(bytes.len()))?;
+                    (Encoding::Identity, text)
+                }
+                None => (encoding, bytes),
+            };
+        if encoding == Encoding::Identity && bytes.len() <= QUICK_BYTES_MAX {
             return parsed(encoding, bytes, &mut hold);
         }
         // The semaphore is never closed; were it, parsing would go on without its limit.
@@ -271,9 +272,11 @@ impl App {
         bytes: Vec<u8>,
         hold: &mut Hold<'_>,
     ) -> Result<Vec<u8>, Fault> {
-        let received = bytes.len();
-        let text = encoding.decode(bytes, self.config.body_bytes_max)?;
-        hold.grow(text.len().saturating_sub(received))?;
+        if encoding == Encoding::Identity {
+            return Ok(bytes);
+        }
+        let text = encoding.decode(&bytes, self.config.body_bytes_max)?;
+        hold.grow(text.len().saturating_sub(bytes.len()))?;
         Ok(text)
     }
 }

@@ -36,6 +36,13 @@ impl Encoding {
     /// The one encoding that the headers declare.
     pub(super) fn of(headers: &HeaderMap) -> Result<Self, RequestFault> {
         let mut encoding = Self::Identity;
+        // Hyper takes a body off its chunks, and leaves what else it is told to take off.
+        if let Some(value) = headers.get(header::TRANSFER_ENCODING) {
+            let found = String::from_utf8_lossy(value.as_bytes());
+            if !found.trim().eq_ignore_ascii_case("chunked") {
+                return Err(RequestFault::Encoding { found: excerpt(&found) });
+            }
+        }
         for value in headers.get_all(header::CONTENT_ENCODING) {
             let found = String::from_utf8_lossy(value.as_bytes()).trim().to_ascii_lowercase();
             encoding = match (encoding, found.as_str()) {
@@ -49,11 +56,31 @@ impl Encoding {
     }
 
     /// The decoded body, of at most `bytes_max` bytes.
-    pub(super) fn decode(self, body: Vec<u8>, bytes_max: usize) -> Result<Vec<u8>, RequestFault> {
+    pub(super) fn decode(self, body: &[u8], bytes_max: usize) -> Result<Vec<u8>, RequestFault> {
         match self {
-            Self::Identity => Ok(body),
-            Self::Gzip => decode_frames(&body, bytes_max, "gzip", gzip_member),
-            Self::Zstd => decode_frames(&body, bytes_max, "zstd", zstd_frame),
+            Self::Identity => Ok(body.to_vec()),
+            Self::Gzip => decode_frames(body, bytes_max, "gzip", gzip_member),
+            Self::Zstd => decode_frames(body, bytes_max, "zstd", zstd_frame),
+        }
+    }
+}
+
+impl Encoding {
+    /// The decoded body where something was to be decoded and it is of at most `bytes_max` bytes; no more is
+    /// decoded to know that. However short a body comes, it can be as long as a body may be.
+    pub(super) fn decode_short(
+        self,
+        body: &[u8],
+        bytes_max: usize,
+    ) -> Result<Option<Vec<u8>>, RequestFault> {
+        if self == Self::Identity || body.len() > bytes_max {
+            return Ok(None);
+        }
+        match self.decode(body, bytes_max) {
+            Ok(text) => Ok(Some(text)),
+            // With the room of a long one it may be right.
+            Err(RequestFault::BodyTooLarge { .. } | RequestFault::Window { .. }) => Ok(None),
+            Err(fault) => Err(fault),
         }
     }
 }
@@ -191,11 +218,11 @@ mod tests {
             [(Encoding::Gzip, gzip as fn(&[u8]) -> Vec<u8>), (Encoding::Zstd, zstd)]
         {
             let body = [compress(b"one "), compress(&b"x".repeat(200_000))].concat();
-            let decoded = encoding.decode(body, LIMIT).unwrap();
+            let decoded = encoding.decode(&body, LIMIT).unwrap();
             assert_eq!(decoded.len(), 200_004);
             assert!(decoded.starts_with(b"one xx"));
             let too_many = compress(b"").repeat(FRAMES_MAX + 1);
-            assert!(matches!(encoding.decode(too_many, LIMIT), Err(RequestFault::Damaged { .. })));
+            assert!(matches!(encoding.decode(&too_many, LIMIT), Err(RequestFault::Damaged { .. })));
         }
     }
 
@@ -204,9 +231,25 @@ mod tests {
         let bytes = vec![0; LIMIT + 1];
         for (encoding, bomb) in [(Encoding::Gzip, gzip(&bytes)), (Encoding::Zstd, zstd(&bytes))] {
             assert!(bomb.len() < LIMIT / 100);
-            let fault = encoding.decode(bomb, LIMIT).unwrap_err();
+            let fault = encoding.decode(&bomb, LIMIT).unwrap_err();
             assert_eq!(fault, RequestFault::BodyTooLarge { bytes_max: LIMIT });
         }
+    }
+
+    #[test]
+    fn only_what_is_short_when_unpacked_is_unpacked_as_a_short_one() {
+        for (encoding, compress) in
+            [(Encoding::Gzip, gzip as fn(&[u8]) -> Vec<u8>), (Encoding::Zstd, zstd)]
+        {
+            let short = |bytes: &[u8]| encoding.decode_short(bytes, 1_000);
+            assert_eq!(short(&compress(&[7; 1_000])).unwrap().unwrap(), [7; 1_000]);
+            assert_eq!(short(&compress(&[7; 1_001])).unwrap(), None);
+            assert_eq!(short(&[0; 1_001]).unwrap(), None, "not looked at");
+            assert!(matches!(short(b"neither"), Err(RequestFault::Damaged { .. })));
+        }
+        let wide = raw_frame(Some((24 - 10) << 3), 0, b"x");
+        assert_eq!(Encoding::Zstd.decode_short(&wide, 1_000).unwrap(), None);
+        assert_eq!(Encoding::Identity.decode_short(b"x", 1_000).unwrap(), None);
     }
 
     #[test]
@@ -216,11 +259,11 @@ mod tests {
         {
             for length in 0..whole.len() {
                 let cut = whole[..length].to_vec();
-                let fault = encoding.decode(cut, LIMIT).unwrap_err();
+                let fault = encoding.decode(&cut, LIMIT).unwrap_err();
                 assert!(matches!(fault, RequestFault::Damaged { .. }), "{length}");
             }
             let trailing = [whole, b"x".to_vec()].concat();
-            assert!(encoding.decode(trailing, LIMIT).is_err());
+            assert!(encoding.decode(&trailing, LIMIT).is_err());
         }
     }
 
@@ -240,10 +283,10 @@ mod tests {
             let end = checksum.len() - if encoding == Encoding::Gzip { 5 } else { 1 };
             checksum[end] ^= 1;
             for body in [changed, checksum] {
-                let fault = encoding.decode(body, LIMIT).unwrap_err();
+                let fault = encoding.decode(&body, LIMIT).unwrap_err();
                 assert!(matches!(fault, RequestFault::Damaged { .. }), "{encoding:?}");
             }
-            assert_eq!(encoding.decode(whole, LIMIT).unwrap(), text);
+            assert_eq!(encoding.decode(&whole, LIMIT).unwrap(), text);
         }
     }
 
@@ -260,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_frame_holds_as_many_bytes_as_it_announces() {
-        let decode = |content| Encoding::Zstd.decode(raw_frame(None, content, b"four"), LIMIT);
+        let decode = |content| Encoding::Zstd.decode(&raw_frame(None, content, b"four"), LIMIT);
         assert_eq!(decode(4).unwrap(), b"four");
         for content in [1, 3, 5, 255] {
             assert_eq!(decode(content).unwrap_err(), ZSTD_DAMAGED, "{content}");
@@ -273,17 +316,17 @@ mod tests {
             [&0x184D_2A5F_u32.to_le_bytes(), &length.to_le_bytes(), content].concat()
         };
         let text = [skippable(4, b"abcd"), zstd(b"x"), skippable(0, b"")].concat();
-        assert_eq!(Encoding::Zstd.decode(text, LIMIT).unwrap(), b"x");
+        assert_eq!(Encoding::Zstd.decode(&text, LIMIT).unwrap(), b"x");
         for cut in [skippable(4, b"abc"), skippable(u32::MAX, b"abcd")] {
             let body = [zstd(b"x"), cut].concat();
-            assert_eq!(Encoding::Zstd.decode(body, LIMIT).unwrap_err(), ZSTD_DAMAGED);
+            assert_eq!(Encoding::Zstd.decode(&body, LIMIT).unwrap_err(), ZSTD_DAMAGED);
         }
     }
 
     #[test]
     fn a_window_over_the_limit_is_named_with_the_limit() {
         let decode = |log: u8, limit| {
-            Encoding::Zstd.decode(raw_frame(Some((log - 10) << 3), 0, b"x"), limit)
+            Encoding::Zstd.decode(&raw_frame(Some((log - 10) << 3), 0, b"x"), limit)
         };
         // 8 MiB is taken whatever the limit of a body.
         assert_eq!(decode(23, LIMIT).unwrap(), b"x");
@@ -296,7 +339,7 @@ mod tests {
         // A single segment over the limit is a body over the limit.
         let head = [0x28, 0xb5, 0x2f, 0xfd, 0xa0];
         let long = [&head[..], &(16_u32 << 20).to_le_bytes()].concat();
-        let fault = Encoding::Zstd.decode(long, LIMIT).unwrap_err();
+        let fault = Encoding::Zstd.decode(&long, LIMIT).unwrap_err();
         assert_eq!(fault, RequestFault::BodyTooLarge { bytes_max: LIMIT });
     }
 
@@ -312,6 +355,13 @@ mod tests {
         assert_eq!(of(&[]).unwrap(), Encoding::Identity);
         assert_eq!(of(&["GZIP"]).unwrap(), Encoding::Gzip);
         assert_eq!(of(&["zstd", "identity"]).unwrap(), Encoding::Zstd);
+        let within = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.append(header::TRANSFER_ENCODING, value.parse().unwrap());
+            Encoding::of(&headers)
+        };
+        assert_eq!(within("Chunked").unwrap(), Encoding::Identity);
+        assert!(matches!(within("gzip, chunked"), Err(RequestFault::Encoding { .. })));
         for values in [["br", "identity"].as_slice(), &["gzip", "zstd"], &["gzip, zstd"]] {
             assert!(matches!(of(values), Err(RequestFault::Encoding { .. })));
         }
@@ -320,11 +370,11 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..256)) {
-            let _ = Encoding::Gzip.decode(bytes.clone(), LIMIT);
-            let _ = Encoding::Zstd.decode(bytes.clone(), LIMIT);
+            let _ = Encoding::Gzip.decode(&bytes, LIMIT);
+            let _ = Encoding::Zstd.decode(&bytes, LIMIT);
             let mut framed = vec![0x28, 0xb5, 0x2f, 0xfd];
             framed.extend(bytes);
-            let _ = Encoding::Zstd.decode(framed, LIMIT);
+            let _ = Encoding::Zstd.decode(&framed, LIMIT);
         }
     }
 }

@@ -7,12 +7,14 @@ use std::sync::{Arc, LazyLock};
 
 use actors::TenantId;
 use axum::extract::{MatchedPath, Request, State};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
+use crate::config::is_loopback;
 use crate::dialect::Dialect;
 use crate::dialect::problem::RequestFault;
 use crate::service::Arrival;
@@ -138,6 +140,7 @@ fn let_in(
     seen: &mut Seen,
 ) -> Result<Option<Grant>, RequestFault> {
     check_head(request)?;
+    check_host(request, app.config.local_only)?;
     let grant = app.config.auth.grant(request.headers());
     if is_public(route, request.uri().path()) {
         check_life(app, route)?;
@@ -176,6 +179,45 @@ fn check_head(request: &Request) -> Result<(), RequestFault> {
         return Err(RequestFault::UriTooLong { bytes, bytes_max: URI_BYTES_MAX });
     }
     Ok(())
+}
+
+/// Refuses what does not say in one way whom it is for, and, where nothing else keeps strangers out, what
+/// is for another host than this machine: a page whose own name has come to lead here (DNS rebinding)
+/// may send anything that a page of this server may.
+fn check_host(request: &Request, local_only: bool) -> Result<(), RequestFault> {
+    let fault = |message: String| RequestFault::Host { message };
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let (host, further) = (hosts.next(), hosts.next());
+    if further.is_some() {
+        return Err(fault("header host: it is there twice".to_owned()));
+    }
+    // Of two the target is the one that counts (RFC 9112, section 3.2.2).
+    let sent = match request.uri().authority() {
+        Some(authority) => authority.as_str().as_bytes(),
+        None => host.map(HeaderValue::as_bytes).unwrap_or_default(),
+    };
+    if sent.is_empty() {
+        return Ok(());
+    }
+    let told = || respond::excerpt(&String::from_utf8_lossy(sent));
+    let authority = Authority::try_from(sent).ok().filter(|found| !found.as_str().contains('@'));
+    let Some(authority) = authority else {
+        return Err(fault(format!("header host: {} is no host", told())));
+    };
+    if local_only && !is_own(authority.host()) {
+        return Err(fault(format!(
+            "header host: {} is not this machine; a server without keys answers to localhost and \
+             loopback addresses only, unless it has --insecure-open",
+            told()
+        )));
+    }
+    Ok(())
+}
+
+/// Whether a host can only be this machine.
+fn is_own(host: &str) -> bool {
+    let is_below = || host.to_ascii_lowercase().ends_with(".localhost");
+    is_loopback(host) || is_below()
 }
 
 /// Refuses everything once nothing will be answered any more; only `/health` says more than that.
@@ -235,6 +277,8 @@ fn new_id() -> String {
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
+
     use super::*;
 
     #[test]
@@ -246,6 +290,34 @@ mod tests {
         assert_eq!(sent_id(&headers).unwrap().len(), REQUEST_ID_CHARS_MAX);
         headers.insert("x-request-id", "<>".parse().unwrap());
         assert_eq!(sent_id(&headers), None);
+    }
+
+    #[test]
+    fn a_request_is_for_one_host_and_without_keys_for_this_machine() {
+        let refused = |hosts: &[&str], local_only| {
+            let mut request = Request::builder().uri("/health");
+            for host in hosts {
+                request = request.header(header::HOST, *host);
+            }
+            check_host(&request.body(Body::empty()).unwrap(), local_only).is_err()
+        };
+        let own = ["localhost:8000", "127.0.0.1", "[::1]:80", "api.LOCALHOST", "127.9.9.9:1", ""];
+        let others = ["attacker.example:8000", "localhost.evil.example", "10.0.0.1", "[::2]"];
+        let none = ["a b", "x@localhost", "localhost/health"];
+        for host in own {
+            assert!(!refused(&[host], true) && !refused(&[host], false), "{host}");
+        }
+        for host in others {
+            assert!(refused(&[host], true) && !refused(&[host], false), "{host}");
+        }
+        for host in none {
+            assert!(refused(&[host], true) && refused(&[host], false), "{host}");
+        }
+        assert!(refused(&["localhost", "localhost"], false), "two");
+        assert!(!refused(&[], true), "HTTP/1.0 has none, and no page is without");
+        let target = Request::builder().uri("http://attacker.example/health");
+        let target = target.header(header::HOST, "localhost").body(Body::empty()).unwrap();
+        assert!(check_host(&target, true).is_err(), "the target counts");
     }
 
     #[test]

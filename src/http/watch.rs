@@ -31,6 +31,10 @@ pub const ACCESS: &str = "docket::access";
 /// A route that asks about itself all the time: it is traced only where its caller says so.
 const SCRAPED: &str = "/metrics";
 
+/// What the access log says of a request whose client went before there was an answer: nginx's status.
+const GONE_STATUS: u16 = 499;
+const GONE: &str = "client_gone";
+
 const TRACEPARENT: &str = "traceparent";
 const TRACESTATE: &str = "tracestate";
 
@@ -58,6 +62,8 @@ pub(super) struct Watch {
     /// As [`hashed`]; none of a request without a valid key.
     tenant: Option<String>,
     traced: Option<Traced>,
+    /// Whether there is a response.
+    is_answered: bool,
 }
 
 /// What a response says of itself.
@@ -137,6 +143,7 @@ impl Watch {
             request_id: request_id.to_owned(),
             tenant: tenant.map(hashed),
             traced,
+            is_answered: false,
         })
     }
 
@@ -146,7 +153,8 @@ impl Watch {
     }
 
     /// Tells of the request, with the end of the response's body where that brings more to tell.
-    pub(super) fn end(self, mut response: Response) -> Response {
+    pub(super) fn end(mut self, mut response: Response) -> Response {
+        self.is_answered = true;
         let told: Option<Told> = response.extensions_mut().remove();
         let spoken = response.extensions().get::<Spoken>();
         let head = Head {
@@ -169,18 +177,7 @@ impl Watch {
         let lane = lane.map(Lane::as_str);
         let Head { status, reason, dialect, .. } = *head;
         if self.app.config.access_log {
-            let Self { method, route, .. } = *self;
-            let (dialect, tenant) = (dialect.name(), self.tenant.as_deref());
-            let Works { questions, computed_tokens, cached_tokens, .. } = *works;
-            let (request_id, trace_id) = (&*self.request_id, self.trace_id());
-            // A tenth of a millisecond, as in the headers.
-            let ms = (took.as_secs_f64() * 1e4).round() / 10.0;
-            tracing::info!(
-                target: ACCESS,
-                method, route, status, reason, dialect, lane, tenant, ms, questions,
-                computed_tokens, cached_tokens, request_id, trace_id = trace_id.as_deref(),
-                "answered"
-            );
+            self.log(head, (lane, took), works);
         }
         if let (Some(traces), Some(traced)) = (&self.app.config.traces, &self.traced) {
             let request = spans::Request {
@@ -199,6 +196,38 @@ impl Watch {
             let arrived = now.checked_sub(took).unwrap_or(now);
             traces.end(traced, spans::spans(&request, works), arrived);
         }
+    }
+}
+
+impl Watch {
+    /// Writes its line in the access log.
+    fn log(&self, head: &Head, (lane, took): (Option<&str>, Duration), works: &Works) {
+        let Self { method, route, .. } = *self;
+        let Head { status, reason, dialect, .. } = *head;
+        let (dialect, tenant) = (dialect.name(), self.tenant.as_deref());
+        let Works { questions, computed_tokens, cached_tokens, .. } = *works;
+        let (request_id, trace_id) = (&*self.request_id, self.trace_id());
+        // A tenth of a millisecond, as in the headers.
+        let ms = (took.as_secs_f64() * 1e4).round() / 10.0;
+        tracing::info!(
+            target: ACCESS,
+            method, route, status, reason, dialect, lane, tenant, ms, questions,
+            computed_tokens, cached_tokens, request_id, trace_id = trace_id.as_deref(),
+            "{}", if self.is_answered { "answered" } else { "gone" }
+        );
+    }
+}
+
+impl Drop for Watch {
+    /// Its client went before there was an answer.
+    fn drop(&mut self) {
+        if self.is_answered || !self.app.config.access_log {
+            return;
+        }
+        let took = decide::now().saturating_duration_since(self.arrival);
+        let (reason, dialect) = (Some(GONE), self.dialect);
+        let head = Head { status: GONE_STATUS, reason, lane: None, dialect };
+        self.log(&head, (None, took), &Works::default());
     }
 }
 

@@ -114,6 +114,7 @@ fn requests(faults: Vec<RequestFault>) -> Vec<Fault> {
 
 fn head() -> Vec<RequestFault> {
     vec![
+        RequestFault::Host { message: word() },
         RequestFault::UriTooLong { bytes: 1, bytes_max: 1 },
         RequestFault::TooManyHeaders { count: 1, count_max: 1 },
         RequestFault::EngineDead { reason: word() },
@@ -265,6 +266,7 @@ mod tests {
             RequestFault::MethodNotAllowed { .. } => "method_not_allowed",
             RequestFault::UnknownDialect { .. } => "-unknown_dialect",
             RequestFault::Header { .. } => "header",
+            RequestFault::Host { .. } => "host",
             RequestFault::DialectHeader { .. } => "dialect_header",
             RequestFault::MediaType { .. } => "media_type",
             RequestFault::Encoding { .. } => "encoding",
@@ -282,7 +284,7 @@ mod tests {
     }
 
     /// Those that can happen on a route of the document: all but the two that begin with a line.
-    const NAMES: [&str; 21] = [
+    const NAMES: [&str; 22] = [
         "bodies_full",
         "body_broken",
         "body_timeout",
@@ -292,6 +294,7 @@ mod tests {
         "encoding",
         "engine_dead",
         "header",
+        "host",
         "media_type",
         "method_not_allowed",
         "no_prewarm",

@@ -13,7 +13,7 @@ use futures_util::FutureExt as _;
 use futures_util::future;
 
 use super::{StartError, reread};
-use crate::config::HttpConfig;
+use crate::config::{HttpConfig, is_loopback};
 use crate::http::AuthConfig;
 use crate::telemetry;
 use crate::tenants::{KeyFile, Keyring, Settings, listed};
@@ -57,6 +57,7 @@ impl Keys {
             None => (flags.clone(), None),
         };
         in_force(&ring);
+        warn_of_flags(config);
         let ring = Arc::new(ArcSwap::from_pointee(ring));
         Ok(Some(Self { ring, flags: Arc::new(flags), file, seen }))
     }
@@ -118,6 +119,22 @@ fn in_force(ring: &Keyring) {
         return;
     }
     tracing::info!("keys of {count} tenants are in force");
+}
+
+/// Says what is easily overlooked of keys: whose those of the command line are, and who can read them.
+fn warn_of_flags(config: &HttpConfig) {
+    if !config.api_keys.is_empty() {
+        tracing::info!(
+            "keys of --api-key are those of operators: without limits, and they see all tenants"
+        );
+    }
+    if config.wire.tls.is_none() && !is_loopback(&config.host) {
+        tracing::warn!(
+            "keys and states cross the network in clear: give --tls-cert and --tls-key, or let only a \
+             proxy that has TLS reach {}",
+            config.host
+        );
+    }
 }
 
 /// What the actors are to know of the tenants.

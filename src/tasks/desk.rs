@@ -58,6 +58,31 @@ pub enum Refused {
     Disk(String),
 }
 
+/// All that a tenant and its sub-tenants have.
+fn paid_by<'a, T>(
+    held: &'a BTreeMap<TenantId, Vec<Arc<T>>>,
+    payer: &'a str,
+) -> impl Iterator<Item = (&'a TenantId, &'a Arc<T>)> {
+    let own = held.iter().filter(move |(tenant, _)| tenant.payer() == payer);
+    own.flat_map(|(tenant, tasks)| tasks.iter().map(move |task| (tenant, task)))
+}
+
+/// Takes one out, and its tenant with the last; says whether there was one.
+fn without<T>(
+    held: &mut BTreeMap<TenantId, Vec<Arc<T>>>,
+    tenant: &TenantId,
+    is_it: impl Fn(&T) -> bool,
+) -> bool {
+    let Some(own) = held.get_mut(tenant) else { return false };
+    let before = own.len();
+    own.retain(|task| !is_it(task));
+    let is_less = own.len() < before;
+    if own.is_empty() {
+        held.remove(tenant);
+    }
+    is_less
+}
+
 impl Desk {
     /// Loads what is on disk; what cannot be read, or holds for another model, is told of.
     ///
@@ -182,11 +207,12 @@ impl Desk {
     pub fn keep(&self, tenant: &TenantId, tasks: Vec<Task>) -> Result<(), Refused> {
         {
             let held = self.read();
-            let own = held.tasks.get(tenant).map(Vec::as_slice).unwrap_or_default();
-            let is_new = |id: &str| tasks.iter().any(|task| task.id == id);
-            let others: Vec<_> = own.iter().filter(|known| !is_new(&known.id)).collect();
+            let is_new =
+                |of: &TenantId, id: &str| of == tenant && tasks.iter().any(|task| task.id == id);
+            let own = paid_by(&held.tasks, tenant.payer());
+            let others: Vec<_> = own.filter(|(of, known)| !is_new(of, &known.id)).collect();
             let new: BTreeSet<_> = tasks.iter().map(|task| &task.id).collect();
-            let bytes = others.iter().map(|task| task.head_bytes).sum::<usize>()
+            let bytes = others.iter().map(|(_, task)| task.head_bytes).sum::<usize>()
                 + tasks.iter().map(|task| task.head_bytes).sum::<usize>();
             if others.len() + new.len() > TASKS_MAX {
                 return Err(Refused::Full(format!("{TASKS_MAX} tasks are registered at most")));
@@ -217,9 +243,10 @@ impl Desk {
     ) -> Result<(), Refused> {
         {
             let held = self.read();
-            let own = held.abstentions.get(tenant).map(Vec::as_slice).unwrap_or_default();
-            let old = own.iter().map(|task| &task.id);
-            let all: BTreeSet<_> = old.chain(tasks.iter().map(|task| &task.id)).collect();
+            let own = paid_by(&held.abstentions, tenant.payer());
+            let old = own.map(|(of, task)| (of, &task.id));
+            let new = tasks.iter().map(|task| (tenant, &task.id));
+            let all: BTreeSet<_> = old.chain(new).collect();
             if all.len() > TASKS_MAX {
                 let message = format!("{TASKS_MAX} abstention tasks are registered at most");
                 return Err(Refused::Full(message));
@@ -244,10 +271,7 @@ impl Desk {
         }
         self.unstore(Kind::Task, (tenant, id))?;
         let mut held = self.write();
-        let Some(own) = held.tasks.get_mut(tenant) else { return Ok(false) };
-        let before = own.len();
-        own.retain(|task| task.id != id);
-        Ok(own.len() < before)
+        Ok(without(&mut held.tasks, tenant, |task| task.id == id))
     }
 
     /// The same of an abstention task.
@@ -260,10 +284,7 @@ impl Desk {
         }
         self.unstore(Kind::Abstention, (tenant, id))?;
         let mut held = self.write();
-        let Some(own) = held.abstentions.get_mut(tenant) else { return Ok(false) };
-        let before = own.len();
-        own.retain(|task| task.id != id);
-        Ok(own.len() < before)
+        Ok(without(&mut held.abstentions, tenant, |task| task.id == id))
     }
 
     /// A tenant's tasks, oldest first.

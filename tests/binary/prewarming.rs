@@ -139,8 +139,10 @@ fn a_prewarm_whose_client_left_stops() {
     let body = json!({ "state": "x".repeat(6_000) }).to_string();
     let address = server.base().strip_prefix("http://").expect("an address");
     let mut client = TcpStream::connect(address).expect("it listens");
-    let head =
-        format!("POST /v1/prewarm HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "POST /v1/prewarm HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
     client.write_all(head.as_bytes()).expect("it is taken");
     client.write_all(body.as_bytes()).expect("it is taken");
     until(&server, |server| computed(server) > 0);

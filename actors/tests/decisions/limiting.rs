@@ -60,7 +60,7 @@ async fn a_tenants_own_limit_of_reads_holds_for_it_and_its_subs_together() {
     let first = open(&handle, ask("a/x", 1, 300, 4));
     let second = open(&handle, ask("a", 2, 300, 4));
     let reason = refused(&handle, &ask("a/y", 3, 300, 3));
-    assert_eq!(reason.to_string(), "8 reads of this key wait, at most 10 may");
+    assert_eq!(reason.to_string(), "8 reads of this tenant wait, at most 10 may");
     let third = open(&handle, ask("a/y", 3, 300, 2));
     let other = open(&handle, ask("b", 1, 300, 6));
     assert!(matches!(
@@ -84,7 +84,7 @@ async fn what_waits_of_a_tenant_keeps_to_its_share_of_the_queue() {
     assert_eq!(handle.forecast(&ask("a/x", 2, 300, 15)).refused, None, "what runs does not wait");
     let waits = open(&handle, ask("a/x", 2, 300, 3));
     let reason = refused(&handle, &ask("a", 3, 300, 3));
-    assert_eq!(reason.to_string(), "3 reads of this key wait, at most 5 may");
+    assert_eq!(reason.to_string(), "3 reads of this tenant wait, at most 5 may");
     let joins = open(&handle, ask("a", 3, 300, 2));
     settle().await;
     refused(&handle, &ask("a/z", 4, 10, 1));

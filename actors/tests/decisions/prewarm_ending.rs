@@ -206,7 +206,7 @@ async fn one_tenant_never_fills_the_queue_of_prewarms() {
     }
     let (why, message) = refused(pending("a", 4).await);
     assert_eq!(why, "tenant");
-    assert_eq!(message, "3 states of this key wait to be prewarmed, at most 3 may");
+    assert_eq!(message, "3 states of this tenant wait to be prewarmed, at most 3 may");
     assert!(pending("b", 4).await.unwrap().pending);
     let (why, message) = refused(pending("b", 5).await);
     assert_eq!(

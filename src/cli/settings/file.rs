@@ -79,8 +79,12 @@ pub(super) fn read(
 }
 
 fn text(path: &Path) -> Result<(String, Metadata), String> {
+    // To open a pipe would wait for whoever writes into it.
+    let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !metadata.is_file() {
+        return Err("it is no file".to_owned());
+    }
     let file = File::open(path).map_err(|error| error.to_string())?;
-    let metadata = file.metadata().map_err(|error| error.to_string())?;
     let mut text = String::new();
     let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
     read.map_err(|error| error.to_string())?;

@@ -1,11 +1,13 @@
 //! A running server, asked for the usage of its tenants.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
 use thiserror::Error;
 use ureq::Agent;
 
+use crate::cli::ask::{AskError, tls};
 use crate::usage::Wanted;
 
 /// Most bytes of an answer: all tenants and sub-tenants there can be, and some room.
@@ -23,6 +25,9 @@ pub enum ServerError {
     /// The address does not say how it is spoken to.
     #[error("--url {0}: http:// or https:// is missing")]
     Url(String),
+    /// The certificates cannot be read.
+    #[error(transparent)]
+    Certificates(AskError),
     /// The exchange failed.
     #[error("{url}: {why}")]
     Exchange {
@@ -46,23 +51,33 @@ pub enum ServerError {
     },
 }
 
+/// Who asks, and whom it trusts.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Caller<'a> {
+    /// Its key.
+    pub(super) key: Option<&'a str>,
+    /// A file of certificates, one of which has to vouch for a server of https.
+    pub(super) ca: Option<&'a Path>,
+}
+
 /// Asks `GET /v1/usage`.
 ///
 /// # Errors
 /// See [`ServerError`].
-pub(super) fn ask(url: &str, key: Option<&str>, wanted: &Wanted) -> Result<Value, ServerError> {
+pub(super) fn ask(url: &str, caller: Caller<'_>, wanted: &Wanted) -> Result<Value, ServerError> {
     if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
         return Err(ServerError::Url(url.to_owned()));
     }
     let failed = |why: String| ServerError::Exchange { url: url.to_owned(), why };
     let agent: Agent = Agent::config_builder()
+        .tls_config(tls(caller.ca).map_err(ServerError::Certificates)?)
         .timeout_global(Some(TIMEOUT))
         .http_status_as_error(false)
         .build()
         .into();
     let mut request =
         agent.get(format!("{}/v1/usage?{}", url.trim_end_matches('/'), wanted.query()));
-    if let Some(key) = key {
+    if let Some(key) = caller.key {
         request = request.header("authorization", format!("Bearer {key}"));
     }
     let mut response = request.call().map_err(|error| failed(error.to_string()))?;

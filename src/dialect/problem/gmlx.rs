@@ -163,6 +163,7 @@ fn of_request(fault: &RequestFault, usual: &Refusal) -> Told {
         RequestFault::UnknownDialect { in_path: false, .. }
         | RequestFault::MethodNotAllowed { .. }
         | RequestFault::Header { .. }
+        | RequestFault::Host { .. }
         | RequestFault::Query { .. }
         | RequestFault::Encoding { .. }
         | RequestFault::UriTooLong { .. }

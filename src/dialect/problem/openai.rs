@@ -119,6 +119,7 @@ fn of_request(fault: &RequestFault, refusal: &Refusal) -> Told {
         | RequestFault::MethodNotAllowed { .. }
         | RequestFault::UnknownDialect { .. }
         | RequestFault::Header { .. }
+        | RequestFault::Host { .. }
         | RequestFault::Query { .. }
         | RequestFault::DialectHeader { .. }
         | RequestFault::MediaType { .. }

@@ -23,7 +23,7 @@ pub enum RequestFault {
         message: String,
     },
     /// The tenant's requests of this minute are used up.
-    #[error("{limit} requests a minute are allowed to this key, and all of them are used up")]
+    #[error("{limit} requests a minute are allowed to this tenant, and all of them are used up")]
     RateLimited {
         /// Requests a minute.
         limit: u64,
@@ -70,6 +70,12 @@ pub enum RequestFault {
         /// The header.
         name: &'static str,
         /// What it must be, and what it was.
+        message: String,
+    },
+    /// The request does not say whom it is for, or it is for somebody else.
+    #[error("{message}")]
+    Host {
+        /// What the header must say, and what it said.
         message: String,
     },
     /// A header of the dialect has a value that it cannot have.

@@ -120,6 +120,7 @@ fn of_request(fault: &RequestFault) -> (u16, &'static str) {
         RequestFault::NotFound { .. }
         | RequestFault::UnknownDialect { .. }
         | RequestFault::Header { .. }
+        | RequestFault::Host { .. }
         | RequestFault::Query { .. }
         | RequestFault::DialectHeader { .. }
         | RequestFault::MediaType { .. }

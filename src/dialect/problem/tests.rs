@@ -52,7 +52,7 @@ fn too_many_registrations_are_told_in_words_of_their_own() {
     let refusal = systemone(&fault, FullStatus::default());
     assert_eq!((refusal.status, refusal.reason), (429, "registrations_full"));
     assert_eq!(refusal.retry_after, Some(Duration::from_secs(5)));
-    let message = "32 registrations of this key are under way, at most 32 may be";
+    let message = "32 registrations of this tenant are under way, at most 32 may be";
     assert!(refusal.body.contains(message), "{}", refusal.body);
     assert_eq!(systemone(&fault, FullStatus::ServiceUnavailable).status, 503);
     let full = RegistrationsFull::Bytes { bytes: 7, held: 9, bytes_max: 10 };

@@ -123,6 +123,7 @@ fn of_request(fault: &RequestFault, status: u16) -> (u16, Value) {
             invalid(&[problem])
         }
         RequestFault::Header { .. }
+        | RequestFault::Host { .. }
         | RequestFault::Query { .. }
         | RequestFault::DialectHeader { .. }
         | RequestFault::UnknownDialect { in_path: false, .. } => {

@@ -11,6 +11,11 @@ use crate::http::wire::{Connection, Version};
 use crate::service::Arrival;
 use crate::telemetry;
 
+/// Most bytes that hyper is handed at a time on HTTP/2, where it takes all it is offered as soon as the
+/// client has room for one byte: what is taken no longer counts as waiting for the client. As large as
+/// a frame may be by default.
+const FRAME_BYTES_MAX: usize = 16 << 10;
+
 /// What a request's handlers know of its connection; among its extensions.
 #[derive(Debug, Clone)]
 pub(in crate::http) struct Exchange {
@@ -30,6 +35,7 @@ impl Exchange {
 /// or, on HTTP/2, has given up this request.
 pub(super) struct Answering {
     connection: Arc<Connection>,
+    version: Version,
     response: Option<u64>,
     _stream: Option<telemetry::Held>,
 }
@@ -38,6 +44,7 @@ impl Answering {
     pub(super) fn new(connection: &Arc<Connection>, version: Version) -> Self {
         Self {
             connection: Arc::clone(connection),
+            version,
             response: None,
             _stream: (version == Version::Http2).then(telemetry::http2_stream),
         }
@@ -46,7 +53,7 @@ impl Answering {
     /// The head of the response is ready; the answer lasts as long as its body.
     pub(super) fn respond(mut self, body: Body) -> Body {
         self.response = Some(self.connection.begin_response());
-        Body::new(AnswerBody { body, answering: self })
+        Body::new(AnswerBody { body, rest: Bytes::new(), answering: self })
     }
 
     fn hand(&self) {
@@ -74,7 +81,25 @@ impl Drop for Answering {
 /// A response's body, whose end is that of the answer.
 struct AnswerBody {
     body: Body,
+    /// Of the frame that is handed over in parts.
+    rest: Bytes,
     answering: Answering,
+}
+
+impl AnswerBody {
+    /// As much of the rest as is handed over at a time.
+    fn part(&mut self) -> Frame<Bytes> {
+        let most = match self.answering.version {
+            Version::Http1 => self.rest.len(),
+            Version::Http2 => FRAME_BYTES_MAX.min(self.rest.len()),
+        };
+        Frame::data(self.rest.split_to(most))
+    }
+
+    fn handed(&self, frame: Frame<Bytes>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.answering.hand();
+        Poll::Ready(Some(Ok(frame)))
+    }
 }
 
 impl hyper::body::Body for AnswerBody {
@@ -86,18 +111,66 @@ impl hyper::body::Body for AnswerBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         self.answering.take();
-        let frame = Pin::new(&mut self.body).poll_frame(context);
-        if matches!(frame, Poll::Ready(Some(Ok(_)))) {
-            self.answering.hand();
+        if !self.rest.is_empty() {
+            let part = self.part();
+            return self.handed(part);
         }
-        frame
+        match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                Ok(data) => {
+                    self.rest = data;
+                    let part = self.part();
+                    self.handed(part)
+                }
+                Err(trailers) => self.handed(trailers),
+            },
+            other => other,
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (rest, body) = (self.rest.len() as u64, self.body.size_hint());
+        let mut hint = SizeHint::new();
+        if let Some(upper) = body.upper() {
+            hint.set_upper(upper.saturating_add(rest));
+        }
+        hint.set_lower(body.lower().saturating_add(rest));
+        hint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use hyper::body::Body as _;
+
+    use super::*;
+    use crate::http::slots::tests::slot;
+
+    #[tokio::test]
+    async fn a_body_is_handed_over_in_frames_on_http2_and_at_once_on_http1() {
+        let text: Vec<u8> = (0..100_000_u32).map(|at| u8::try_from(at % 251).unwrap()).collect();
+        for (version, frames) in [(Version::Http1, 1), (Version::Http2, 7)] {
+            let connection = Arc::new(Connection::new(slot()));
+            let answering = Answering::new(&connection, version);
+            let mut body = answering.respond(Body::from(text.clone()));
+            assert_eq!(body.size_hint().exact(), Some(100_000));
+            let mut found = Vec::new();
+            let mut count = 0;
+            while let Some(frame) = body.frame().await {
+                let data = frame.unwrap().into_data().unwrap();
+                assert!(version == Version::Http1 || data.len() <= FRAME_BYTES_MAX);
+                found.extend_from_slice(&data);
+                count += 1;
+                let left = (text.len() - found.len()) as u64;
+                assert_eq!(body.size_hint().exact(), Some(left));
+                assert_eq!(body.is_end_stream(), left == 0);
+            }
+            assert_eq!((count, found == text), (frames, true));
+        }
     }
 }

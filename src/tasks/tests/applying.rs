@@ -187,5 +187,7 @@ fn a_task_takes_the_place_of_one_of_its_name_and_what_is_too_much_is_refused() {
     let named = |n: usize| AbstentionTask { id: format!("t{n}"), ..with_none(0.5, "option_set") };
     let refused = desk.keep_abstention(&tenant("one"), (0..TASKS_MAX).map(named).collect());
     assert!(matches!(refused, Err(Refused::Full(_))), "one is there already");
+    let refused = desk.keep_abstention(&tenant("one/sub"), (0..TASKS_MAX).map(named).collect());
+    assert!(matches!(refused, Err(Refused::Full(_))), "{refused:?}");
     desk.keep_abstention(&tenant("two"), (0..TASKS_MAX).map(named).collect()).unwrap();
 }

@@ -66,7 +66,12 @@ async fn one_tenant_has_so_many_tasks_and_no_more() {
     let refused = desk.keep(&tenant("one"), vec![named(TASKS_MAX)]).unwrap_err();
     assert!(matches!(refused, Refused::Full(_)), "{refused:?}");
     desk.keep(&tenant("one"), vec![named(1)]).expect("in the place of one of the same id");
+    desk.keep(&tenant("one/sub"), vec![named(1)]).expect_err("a sub-tenant's room is its tenant's");
     desk.keep(&tenant("two"), vec![named(1)]).expect("another tenant's room");
+    assert!(
+        desk.remove(&tenant("one"), "t1").unwrap() && !desk.remove(&tenant("one"), "t1").unwrap()
+    );
+    desk.keep(&tenant("one/sub"), vec![named(1)]).expect("there is room now");
 }
 
 #[tokio::test]

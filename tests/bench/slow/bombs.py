@@ -71,7 +71,7 @@ async def thrown(server: Server, encoding: str, bomb: bytes, count: int) -> list
 async def throw(port: int, encoding: str, bomb: bytes) -> Reply:
     """Sends one and reads what comes."""
     head = (
-        "POST /v1/systemone HTTP/1.1\r\nhost: docket\r\nconnection: close\r\ncontent-type: application/json\r\n"
+        "POST /v1/systemone HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n"
         f"content-encoding: {encoding}\r\ncontent-length: {len(bomb)}\r\n\r\n"
     ).encode()
     began = asyncio.get_running_loop().time()

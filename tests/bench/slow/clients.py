@@ -98,7 +98,7 @@ async def crowd(server: Server) -> AsyncIterator[None]:
 
 async def drip(port: int) -> None:
     """A head, one byte a second."""
-    head = b"POST /v1/systemone HTTP/1.1\r\nhost: docket\r\nx-slow: " + b"z" * 10_000
+    head = b"POST /v1/systemone HTTP/1.1\r\nhost: localhost\r\nx-slow: " + b"z" * 10_000
     while True:
         _, writer = await asyncio.open_connection(HOST, port)
         with contextlib.suppress(ConnectionError), contextlib.closing(writer):
@@ -110,7 +110,7 @@ async def drip(port: int) -> None:
 
 async def stall(port: int) -> None:
     """A whole head and the beginning of a body, of which no more comes."""
-    head = f"POST /v1/systemone HTTP/1.1\r\nhost: docket\r\ncontent-length: {BODY_BYTES}\r\n\r\n".encode()
+    head = f"POST /v1/systemone HTTP/1.1\r\nhost: localhost\r\ncontent-length: {BODY_BYTES}\r\n\r\n".encode()
     while True:
         reader, writer = await asyncio.open_connection(HOST, port)
         with contextlib.suppress(ConnectionError), contextlib.closing(writer):

@@ -66,7 +66,8 @@ impl Jobs {
         if held + bytes > bytes_max {
             return Err(RegistrationsFull::Bytes { bytes, held, bytes_max }.into());
         }
-        let is_own = |job: &Arc<Job>| job.tenant == *tenant;
+        // Those of its sub-tenants, of which there can be any number, count for the tenant.
+        let is_own = |job: &Arc<Job>| job.tenant.payer() == tenant.payer();
         let count = listed.iter().filter(|job| is_own(job)).count();
         if count >= REGISTRATIONS_MAX {
             let over = listed.iter().position(|job| is_own(job) && job.ended().is_some());
@@ -226,7 +227,12 @@ mod tests {
             (0..REGISTRATIONS_MAX).map(|id| begin(id).unwrap()).collect();
         let full =
             RegistrationsFull::OfKey { count: REGISTRATIONS_MAX, count_max: REGISTRATIONS_MAX };
-        assert_eq!(refused(&jobs, "one", 1), DecideError::from(full));
+        assert_eq!(refused(&jobs, "one", 1), DecideError::from(full.clone()));
+        assert_eq!(
+            refused(&jobs, "one/sub", 1),
+            DecideError::from(full),
+            "a sub-tenant's is its tenant's"
+        );
         assert!(jobs.begin(&tenant("two"), &order("x", 1)).is_ok(), "another key's room");
         let find = |id: &str| jobs.find(&tenant("one"), TaskKind::Correction, id);
         drop(running.remove(1));
