@@ -4,60 +4,153 @@
 //! that a stalled server would have kept waiting, and its percentiles look good ("coordinated
 //! omission").
 
+mod clock;
+mod pattern;
+mod trace;
+
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 
 use crate::random::Random;
+use clock::Clock;
+pub(crate) use pattern::{FORMS, Pattern};
 
 /// Most requests of one run: their plan is held in memory.
 pub(crate) const REQUESTS_MAX: u32 = 5_000_000;
 /// Highest rate, requests a second.
 pub(crate) const RATE_MAX: f64 = 1e6;
+/// Rate where nothing says, requests a second.
+const RATE_DEFAULT: f64 = 10.0;
+/// Length of a schedule where nothing says.
+const DURATION_DEFAULT: Duration = Duration::from_secs(30);
+/// Longest schedule.
+pub(crate) const DURATION_MAX: Duration = Duration::from_hours(24);
 
-/// A Poisson process, of single requests or of bursts.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// What is asked of a schedule.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Arrivals {
-    /// Requests a second, on average.
-    pub(crate) rate: f64,
+    pub(crate) pattern: Pattern,
+    /// Requests a second, on average; none is [`RATE_DEFAULT`], or a trace's own.
+    pub(crate) rate: Option<f64>,
     /// Requests that start at the same moment.
     pub(crate) burst: u32,
-    /// Length of the schedule.
-    pub(crate) duration: Duration,
+    /// Length of the schedule; none is [`DURATION_DEFAULT`], or a trace's own.
+    pub(crate) duration: Option<Duration>,
     /// Seed of the gaps.
     pub(crate) seed: u64,
 }
 
+/// The starts of a run: a pure function of the [`Arrivals`], and of the file of a trace.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Schedule {
+    /// Microseconds from the beginning, ascending.
+    pub(crate) starts_us: Vec<u64>,
+    /// Requests a second, as asked for, or of a trace as it is.
+    pub(crate) rate: f64,
+    pub(crate) duration: Duration,
+}
+
 impl Arrivals {
-    /// The starts, in microseconds from the beginning, ascending.
-    ///
-    /// Gaps between bursts are exponential with a mean of `burst / rate`, so that the number of
-    /// requests is itself random: `rate * duration` on average.
+    /// Fixes the starts.
     ///
     /// # Errors
-    /// When the rate is out of range, or there would be no request or over [`REQUESTS_MAX`].
-    pub(crate) fn starts_us(&self) -> anyhow::Result<Vec<u64>> {
-        let Self { rate, duration, .. } = *self;
+    /// When the rate is out of range, there would be no request or over [`REQUESTS_MAX`], or a trace
+    /// cannot be used.
+    pub(crate) fn schedule(&self) -> anyhow::Result<Schedule> {
+        if let Pattern::Trace { file, speed } = &self.pattern {
+            return self.recorded(file, *speed);
+        }
+        let rate = self.rate.unwrap_or(RATE_DEFAULT);
+        let duration = self.duration.unwrap_or(DURATION_DEFAULT);
+        let starts_us = self.drawn(rate, duration)?;
+        ensure!(!starts_us.is_empty(), "--rate {rate} for {duration:?} gives no request");
+        Ok(Schedule { starts_us, rate, duration })
+    }
+
+    /// Gaps between bursts have a mean of `burst / rate` by the pattern's clock, so that the number of
+    /// requests is itself random.
+    fn drawn(&self, rate: f64, duration: Duration) -> anyhow::Result<Vec<u64>> {
         ensure!(
             rate > 0.0 && rate <= RATE_MAX,
             "--rate is {rate}, must be over 0 and at most {RATE_MAX}"
         );
-        let expected = rate * duration.as_secs_f64();
+        let clock = self.clock(duration)?;
+        let expected = rate * clock.end();
         ensure!(
             expected <= f64::from(REQUESTS_MAX) * 0.99,
             "--rate {rate} for {duration:?} is about {expected:.0} requests, at most {REQUESTS_MAX}"
         );
         let mut random = Random::of(self.seed, &[STREAM]);
         let mean = f64::from(self.burst) / rate;
-        let mut starts = Vec::new();
-        let mut at = random.exponential(mean);
-        while at < duration.as_secs_f64() {
-            let start = whole_us(at);
-            starts.extend((0..self.burst).map(|_| start));
-            at += random.exponential(mean);
+        let mut gap = || {
+            if let Pattern::Gamma { burstiness } = self.pattern {
+                random.gamma(burstiness, mean / burstiness)
+            } else {
+                random.exponential(mean)
+            }
+        };
+        let (mut starts, mut at, mut start_us) = (Vec::new(), gap(), 0);
+        while at < clock.end() {
+            // Bending the clock rounds: no start may slip before the one ahead of it.
+            start_us = whole_us(clock.second(at)).max(start_us);
+            starts.extend((0..self.burst).map(|_| start_us));
+            ensure!(starts.len() <= REQUESTS_MAX as usize, "more than {REQUESTS_MAX} requests");
+            at += gap();
         }
-        ensure!(!starts.is_empty(), "--rate {rate} for {duration:?} gives no request");
         Ok(starts)
+    }
+
+    fn clock(&self, duration: Duration) -> anyhow::Result<Clock> {
+        let seconds = duration.as_secs_f64();
+        Ok(match self.pattern {
+            Pattern::Ramp { from, to } => Clock::Ramp { from, to, seconds },
+            Pattern::OnOff { times, on_s, period_s } => {
+                ensure!(
+                    period_s <= seconds,
+                    "--duration is {duration:?}, must be at least the {period_s} s of one period of \
+                     --arrivals {}",
+                    self.pattern
+                );
+                Clock::on_off(times, on_s, period_s, seconds)
+            }
+            Pattern::Poisson {} | Pattern::Gamma { .. } | Pattern::Trace { .. } => {
+                Clock::Even { seconds }
+            }
+        })
+    }
+
+    /// A trace's starts, as far as the duration goes.
+    fn recorded(&self, file: &Path, speed: f64) -> anyhow::Result<Schedule> {
+        ensure!(self.rate.is_none(), "--rate: a trace has its own rate; it has a speed instead");
+        let seconds = trace::read(file)?.into_iter().map(|second| second / speed);
+        let mut seconds: Vec<f64> = seconds.collect();
+        let span = Duration::try_from_secs_f64(seconds.last().copied().unwrap_or(0.0))
+            .context("the trace's last start")?;
+        // The last start is inside.
+        let duration = self.duration.unwrap_or(span + Duration::from_micros(1));
+        ensure!(
+            duration <= DURATION_MAX,
+            "trace {} is {:.1} h long, at most {} h; give --duration or a speed",
+            file.display(),
+            duration.as_secs_f64() / 3_600.0,
+            DURATION_MAX.as_secs() / 3_600
+        );
+        seconds.retain(|second| *second < duration.as_secs_f64());
+        let count = seconds.len() * self.burst as usize;
+        ensure!(count > 0, "trace {} has no start in its first {duration:?}", file.display());
+        ensure!(
+            count <= REQUESTS_MAX as usize,
+            "trace {} in bursts of {} is {count} requests, at most {REQUESTS_MAX}",
+            file.display(),
+            self.burst
+        );
+        let burst = |second: f64| (0..self.burst).map(move |_| whole_us(second));
+        let starts_us = seconds.into_iter().flat_map(burst).collect();
+        // To a thousandth: it is only told.
+        let rate = (count as f64 / duration.as_secs_f64() * 1e3).round() / 1e3;
+        Ok(Schedule { starts_us, rate, duration })
     }
 }
 
@@ -74,69 +167,4 @@ fn whole_us(seconds: f64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn arrivals(rate: f64, seconds: u64, seed: u64) -> Arrivals {
-        Arrivals { rate, burst: 1, duration: Duration::from_secs(seconds), seed }
-    }
-
-    #[test]
-    fn a_seed_gives_one_schedule() {
-        let starts = arrivals(100.0, 10, 1).starts_us().unwrap();
-        assert_eq!(starts, arrivals(100.0, 10, 1).starts_us().unwrap());
-        assert_ne!(starts, arrivals(100.0, 10, 2).starts_us().unwrap());
-        assert!(starts.is_sorted() && starts.last().unwrap() < &10_000_000);
-    }
-
-    #[test]
-    fn the_rate_is_met() {
-        // The count is Poisson with mean 100,000 and deviation 316.
-        let count = arrivals(1_000.0, 100, 3).starts_us().unwrap().len();
-        assert!((98_500..101_500).contains(&count), "{count}");
-    }
-
-    #[test]
-    fn gaps_are_exponential() {
-        let starts = arrivals(1_000.0, 100, 4).starts_us().unwrap();
-        let mut gaps: Vec<f64> = starts.windows(2).map(|w| (w[1] - w[0]) as f64 / 1e3).collect();
-        gaps.sort_by(f64::total_cmp);
-        // Kolmogorov-Smirnov distance to 1 - exp(-gap); the .1 % bound is 1.95 / sqrt(n).
-        let n = gaps.len() as f64;
-        let distance = gaps
-            .iter()
-            .enumerate()
-            .map(|(i, gap)| (i as f64 / n - (1.0 - (-gap).exp())).abs())
-            .fold(0.0, f64::max);
-        assert!(distance < 1.95 / n.sqrt(), "{distance}");
-    }
-
-    #[test]
-    fn counts_of_a_second_vary_as_much_as_their_mean() {
-        let starts = arrivals(50.0, 2_000, 5).starts_us().unwrap();
-        let mut counts = vec![0.0; 2_000];
-        for start in &starts {
-            counts[usize::try_from(start / 1_000_000).unwrap()] += 1.0;
-        }
-        let mean = counts.iter().sum::<f64>() / 2_000.0;
-        let variance = counts.iter().map(|c| (c - mean) * (c - mean)).sum::<f64>() / 2_000.0;
-        assert!((variance / mean - 1.0).abs() < 0.15, "mean {mean}, variance {variance}");
-    }
-
-    #[test]
-    fn a_burst_starts_at_one_moment_and_keeps_the_rate() {
-        let burst = Arrivals { burst: 50, ..arrivals(500.0, 100, 6) };
-        let starts = burst.starts_us().unwrap();
-        assert!(starts.chunks(50).all(|burst| burst.len() == 50 && burst[0] == burst[49]));
-        assert!((40_000..60_000).contains(&starts.len()), "{}", starts.len());
-    }
-
-    #[test]
-    fn impossible_schedules_name_the_value_and_the_limit() {
-        let text = |arrivals: Arrivals| arrivals.starts_us().unwrap_err().to_string();
-        assert_eq!(text(arrivals(0.0, 1, 1)), "--rate is 0, must be over 0 and at most 1000000");
-        assert!(text(arrivals(1e6, 100, 1)).ends_with("100000000 requests, at most 5000000"));
-        assert!(text(arrivals(1e-9, 1, 1)).ends_with("gives no request"));
-        assert!(text(arrivals(f64::NAN, 1, 1)).starts_with("--rate is NaN"));
-    }
-}
+mod tests;

@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::arrivals::{DURATION_MAX, FORMS, Pattern};
 use crate::client::CONNECTIONS_MAX;
-
-/// Longest duration on the command line.
-const DURATION_MAX: Duration = Duration::from_hours(24);
 
 /// Measures what decisions wait for on a server, over HTTP.
 #[derive(Debug, Parser)]
@@ -25,13 +23,15 @@ pub(crate) enum Command {
     Open(Open),
     /// Keep a number of clients busy, one request each: what the server can do at most
     Closed(Closed),
+    /// Find the highest rate at which enough of the requests are answered within their limits
+    Knee(Knee),
     /// Check that a server answers: a short closed loop that fails unless every request is answered
     Smoke(Smoke),
     /// Serve nothing, fast: the server against which the generator itself is measured
     Null(Null),
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
     /// The server
     #[arg(long, default_value = "http://127.0.0.1:8000")]
@@ -64,16 +64,61 @@ impl Common {
 pub(crate) struct Open {
     #[command(flatten)]
     pub(crate) common: Common,
-    /// Requests a second, on average
-    #[arg(long, default_value_t = 10.0)]
-    pub(crate) rate: f64,
-    /// How long requests start
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
-    pub(crate) duration: Duration,
+    #[command(flatten)]
+    pub(crate) starting: Starting,
+    /// Requests a second, on average [default: 10, or a trace's own]
+    #[arg(long)]
+    pub(crate) rate: Option<f64>,
+    /// How long requests start [default: 30s, or as long as a trace is]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
+}
+
+/// How an open loop starts its requests, and what is good.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Starting {
+    /// How starts are spread [default: the workload's, or poisson]
+    #[arg(long, value_name = "KIND", value_parser = Pattern::parse, long_help = arrivals_help())]
+    pub(crate) arrivals: Option<Pattern>,
+    /// Latency that counts as good, for every kind of request [default: the workload's]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) limit: Option<Duration>,
     /// Most connections, and so requests under way; those that wait for one are late by that
     #[arg(long, value_name = "COUNT", default_value_t = 1_000,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(CONNECTIONS_MAX)))]
     pub(crate) connections: u32,
+}
+
+fn arrivals_help() -> String {
+    format!(
+        "How starts are spread [default: the workload's, or poisson], one of\n{FORMS}\n\
+         BURSTINESS is the shape of a gamma distribution of gaps: 1 is Poisson, less comes in bursts. \
+         TIMES the base rate for ON_S of every PERIOD_S seconds, --rate on average. From FROM to TO times \
+         --rate. A FILE with a start in seconds a line, or JSON lines with \"at\" or \"timestamp\"."
+    )
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Knee {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(flatten)]
+    pub(crate) starting: Starting,
+    /// Requests a second of the first step; rates double from there, or halve where it fails
+    #[arg(long, value_name = "RATE", default_value_t = 10.0)]
+    pub(crate) from: f64,
+    /// Share of the offered requests that must be answered within their limits
+    #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = goodput)]
+    pub(crate) goodput: f64,
+    /// How near to the knee a rate that fails must be
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = precision)]
+    pub(crate) precision: f64,
+    /// How long requests start in each step
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub(crate) duration: Duration,
+    /// Quiet time between two steps
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
+    pub(crate) pause: Duration,
 }
 
 #[derive(Debug, Args)]
@@ -127,6 +172,19 @@ fn key(text: &str) -> Result<(String, String), String> {
     }
 }
 
+fn goodput(text: &str) -> Result<f64, String> {
+    share(text, 0.01, 1.0)
+}
+
+fn precision(text: &str) -> Result<f64, String> {
+    share(text, 0.005, 1.0)
+}
+
+fn share(text: &str, low: f64, high: f64) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (low..=high).contains(share));
+    share.ok_or_else(|| format!("must be from {low} to {high}"))
+}
+
 /// A number and a unit: `500ms`, `30s`, `2m`.
 fn duration(text: &str) -> Result<Duration, String> {
     let fault = || format!("{text:?} is no time such as 500ms, 30s or 2m");
@@ -166,6 +224,22 @@ mod tests {
             assert!(duration(wrong).unwrap_err().contains("no time"), "{wrong}");
         }
         assert_eq!(duration("1441m").unwrap_err(), "1441m is over 24 h");
+    }
+
+    #[test]
+    fn shares_have_limits() {
+        assert_eq!((goodput("1"), precision("0.005")), (Ok(1.0), Ok(0.005)));
+        for wrong in ["0", "1.1", "nan", "x"] {
+            assert_eq!(goodput(wrong).unwrap_err(), "must be from 0.01 to 1", "{wrong}");
+        }
+    }
+
+    #[test]
+    fn faults_of_arrivals_name_the_flag() {
+        let open = |arrivals| Cli::try_parse_from(["loadtest", "open", "--arrivals", arrivals]);
+        let fault = open("gamma:0").unwrap_err().to_string();
+        assert!(fault.contains("--arrivals") && fault.contains("burstiness is 0"), "{fault}");
+        assert!(open("on-off:8,5,60").is_ok());
     }
 
     #[test]

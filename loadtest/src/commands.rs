@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::arrivals::Arrivals;
-use crate::cli::{Closed, Common, Open, Smoke};
+use crate::arrivals::{Arrivals, Pattern};
+use crate::cli::{Closed, Common, Knee, Open, Smoke, Starting};
 use crate::client::{Client, Target};
+use crate::knee::{self, Aim, Step};
 use crate::load::{self, Load, Until};
 use crate::pacer::Pacer;
-use crate::report::{Loop, Report};
+use crate::report::{Loop, Report, Sweep};
 use crate::workload::{Requests, Workload};
 
 /// How long a closed loop runs where nothing says.
@@ -21,15 +22,23 @@ const DURATION_DEFAULT: Duration = Duration::from_secs(30);
 /// # Errors
 /// When the workload, the schedule or the server's address cannot be used.
 pub(crate) async fn open(open: &Open) -> anyhow::Result<Report> {
-    let (client, mut requests) = prepare(&open.common).await?;
-    let burst = requests.workload().burst;
-    let Open { rate, duration, connections, .. } = *open;
-    let warm_up = open.common.warm_up;
+    run_open(open, workload(&open.common, &open.starting)?).await
+}
+
+/// An open loop of a workload that has been read.
+async fn run_open(open: &Open, workload: Workload) -> anyhow::Result<Report> {
+    let Open { common, starting, .. } = open;
+    let (pattern, burst) = (pattern(starting, &workload), workload.burst);
+    let (client, mut requests) = prepare(common, workload).await?;
+    let arrivals = pattern.to_string();
+    let (rate, duration, seed) = (open.rate, open.duration, common.seed);
+    let schedule = Arrivals { pattern, rate, burst, duration, seed }.schedule()?;
+    let (rate, duration, warm_up) = (schedule.rate, schedule.duration, common.warm_up);
     ensure!(warm_up < duration, "--warm-up {warm_up:?} must be below --duration {duration:?}");
-    let arrivals = Arrivals { rate, burst, duration, seed: open.common.seed };
-    let starts_us = arrivals.starts_us()?;
-    let plan = load::plan(&mut requests, &starts_us);
-    let mut report = report(&open.common, &requests, Loop::Open { rate, duration, connections });
+    let plan = load::plan(&mut requests, &schedule.starts_us);
+    let connections = starting.connections;
+    let mut report = report(common, &requests, Loop::Open { rate, duration, connections });
+    report.arrivals = arrivals;
 
     let load = Load::new(client, requests, warm_up);
     load.make_resident().await?;
@@ -37,7 +46,45 @@ pub(crate) async fn open(open: &Open) -> anyhow::Result<Report> {
     load.open(plan, connections, Pacer::precise()?).await?;
     report.cpu = cpu_time().saturating_sub(cpu);
     (report.measures, report.load, report.whole) = load.finish();
+    report.retries = load.retries();
     Ok(report)
+}
+
+/// The search for the highest rate that holds.
+///
+/// # Errors
+/// When the workload has no limits, or a step cannot run.
+pub(crate) async fn knee(knee: &Knee) -> anyhow::Result<Sweep> {
+    let workload = workload(&knee.common, &knee.starting)?;
+    let Knee { from, goodput, precision, duration, pause, .. } = *knee;
+    let Common { warm_up, seed, .. } = knee.common;
+    let Some(limit) = workload.limit_longest() else {
+        bail!(
+            "workload {} has no limit_ms, so that nothing in it is too late; --limit 500ms gives every \
+             kind of request one",
+            knee.common.workload
+        )
+    };
+    ensure!(
+        !matches!(pattern(&knee.starting, &workload), Pattern::Trace { .. }),
+        "a trace has its own rate: knee needs --arrivals of another kind"
+    );
+    let burst = workload.burst;
+    let aim = Aim { from, goodput, precision, burst, duration, warm_up, pause, seed };
+    let step = async |Step { rate, seed }| {
+        let common = Common { seed, ..knee.common.clone() };
+        let starting = knee.starting.clone();
+        let open = Open { common, starting, rate: Some(rate), duration: Some(duration) };
+        run_open(&open, workload.clone()).await
+    };
+    let mut sweep = knee::search(&aim, step).await?;
+    if limit * 2 > duration.saturating_sub(warm_up) {
+        sweep.notes.push(format!(
+            "the longest limit, {limit:?}, is over half of what a step measures: a queue that grows too \
+             slowly to reach it in time goes unseen; lengthen --duration"
+        ));
+    }
+    Ok(sweep)
 }
 
 /// The closed loop.
@@ -45,7 +92,8 @@ pub(crate) async fn open(open: &Open) -> anyhow::Result<Report> {
 /// # Errors
 /// When the workload or the server's address cannot be used.
 pub(crate) async fn closed(closed: &Closed) -> anyhow::Result<Report> {
-    let (client, requests) = prepare(&closed.common).await?;
+    let workload = Workload::load(&closed.common.workload)?;
+    let (client, requests) = prepare(&closed.common, workload).await?;
     let neither = closed.requests.is_none() && closed.duration.is_none();
     let duration = if neither { Some(DURATION_DEFAULT) } else { closed.duration };
     let until = Until { requests: closed.requests, duration };
@@ -57,6 +105,7 @@ pub(crate) async fn closed(closed: &Closed) -> anyhow::Result<Report> {
     load.closed(closed.clients, until).await?;
     report.cpu = cpu_time().saturating_sub(cpu);
     (report.measures, report.load, report.whole) = load.finish();
+    report.retries = load.retries();
     Ok(report)
 }
 
@@ -77,8 +126,21 @@ pub(crate) async fn smoke(smoke: &Smoke) -> anyhow::Result<Report> {
     closed(&Closed { common, clients, requests, duration: None }).await
 }
 
-async fn prepare(common: &Common) -> anyhow::Result<(Client, Requests)> {
-    let workload = Workload::load(&common.workload)?;
+/// The workload, with the limit of the command line.
+fn workload(common: &Common, starting: &Starting) -> anyhow::Result<Workload> {
+    let mut workload = Workload::load(&common.workload)?;
+    if let Some(limit) = starting.limit {
+        workload.limit(limit)?;
+    }
+    Ok(workload)
+}
+
+/// The command line's arrivals, else the workload's.
+fn pattern(starting: &Starting, workload: &Workload) -> Pattern {
+    starting.arrivals.clone().or_else(|| workload.arrivals.clone()).unwrap_or_default()
+}
+
+async fn prepare(common: &Common, workload: Workload) -> anyhow::Result<(Client, Requests)> {
     let target = Target::resolve(&common.url).await?;
     let requests = Requests::new(workload, &common.keys(), &target.host, common.seed)?;
     Ok((Client::new(target), requests))

@@ -113,7 +113,8 @@ impl Reply {
         Self {
             status: status.as_u16(),
             reason: text("x-docket-reason").map(str::to_owned),
-            retry_after_ms: whole("retry-after-ms").or(whole("retry-after").map(|s| s * 1_000)),
+            retry_after_ms: whole("retry-after-ms")
+                .or(whole("retry-after").map(|s| s.saturating_mul(1_000))),
             computed_tokens: whole("x-docket-computed-tokens").unwrap_or(0),
             cached_tokens: whole("x-docket-cached-tokens").unwrap_or(0),
             stages: text("server-timing").and_then(server_timing).or_else(|| own_headers(&text)),

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_local;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::client::Driver;
-use crate::exchange::Outcome;
+use crate::exchange::{Exchange, Outcome};
 use crate::measure::{Label, Measures};
 use crate::pacer::Pacer;
+use crate::retries::{Retries, Trail};
 use crate::workload::{Planned, Request, Requests, Route};
 
 /// Prewarms that are under way at once before a run.
@@ -41,6 +42,10 @@ pub(crate) struct Load<D> {
     driver: D,
     requests: RefCell<Requests>,
     measures: RefCell<Measures>,
+    retries: RefCell<Retries>,
+    /// Requests of an open loop that have started and not ended, those between two tries included.
+    under_way: Cell<u64>,
+    none_under_way: Notify,
     began: Cell<Instant>,
     /// The time at the beginning that is not measured.
     warm_up: Duration,
@@ -58,6 +63,9 @@ impl<D: Driver + 'static> Load<D> {
             driver,
             requests: RefCell::new(requests),
             measures,
+            retries: RefCell::default(),
+            under_way: Cell::new(0),
+            none_under_way: Notify::new(),
             began: Cell::new(now),
             warm_up,
             last_start: Cell::new(None),
@@ -124,14 +132,12 @@ impl<D: Driver + 'static> Load<D> {
             };
             let waited = intended < freed;
             let request = self.requests.borrow_mut().write(&planned);
-            let load = Rc::clone(self);
-            spawn_local(async move {
-                load.send(request, intended, waited).await;
-                drop(slot);
-            });
+            let load = UnderWay::of(self);
+            spawn_local(async move { load.0.send(request, intended, waited, Some(slot)).await });
         }
-        // All have ended when all slots are free.
-        let _all = slots.acquire_many(connections).await?;
+        while self.under_way.get() > 0 {
+            self.none_under_way.notified().await;
+        }
         let ended = self.measures.borrow().ends();
         ensure!(ended == count, "{count} requests were sent, but {ended} ends were counted");
         Ok(())
@@ -151,7 +157,7 @@ impl<D: Driver + 'static> Load<D> {
             while left.get() > 0 && deadline.is_none_or(|deadline| Instant::now() < deadline) {
                 left.set(left.get() - 1);
                 let request = load.next();
-                load.send(request, Instant::now(), false).await;
+                load.send(request, Instant::now(), false, None).await;
             }
         };
         let workers: Vec<_> =
@@ -168,15 +174,32 @@ impl<D: Driver + 'static> Load<D> {
         requests.write(&planned)
     }
 
-    /// Sends one request and counts its end.
-    async fn send(&self, request: Request, intended: Instant, waited: bool) {
+    /// Sends one request, again where it is refused and its kind retries, and counts its one end.
+    async fn send(
+        &self,
+        request: Request,
+        intended: Instant,
+        waited: bool,
+        slot: Option<OwnedSemaphorePermit>,
+    ) {
         let route = request.route;
-        let mut label = Label { waited, ..self.label(&request, intended) };
-        let exchange = self.driver.send(request).await;
-        self.last_end.set(exchange.ended);
+        let (mut label, retries) = self.label(&request, intended);
+        label.waited = waited;
+        let again = (retries > 0).then(|| request.clone());
+        let mut exchange = self.driver.send(request).await;
+        label.first_sent = exchange.sent;
+        let is_measured = intended.saturating_duration_since(self.began.get()) >= self.warm_up;
+        if let Some(request) = again.filter(|_| exchange.outcome == Outcome::Refused) {
+            let trail = Trail::begin(&request, retries, &exchange);
+            let trail = self.send_again(&request, &mut exchange, trail, slot).await;
+            if is_measured {
+                self.retries.borrow_mut().record(&trail);
+            }
+        }
+        self.last_end.set(self.last_end.get().max(exchange.ended));
         label.is_loaded = self.last_start.get().is_none_or(|last| exchange.ended <= last);
         let mut measures = self.measures.borrow_mut();
-        if intended.saturating_duration_since(self.began.get()) < self.warm_up {
+        if !is_measured {
             measures.warm_up += 1;
             return;
         }
@@ -186,18 +209,50 @@ impl<D: Driver + 'static> Load<D> {
         }
     }
 
-    fn label(&self, request: &Request, intended: Instant) -> Label {
+    /// Sends a refused request whenever the server said, until it is not refused or the trail ends;
+    /// `last` becomes its end. While it waits it leaves its connection to others.
+    async fn send_again(
+        &self,
+        request: &Request,
+        last: &mut Exchange,
+        mut trail: Trail,
+        mut slot: Option<OwnedSemaphorePermit>,
+    ) -> Trail {
+        while let Some(at) = trail.again_at(last) {
+            let slots = slot.take().map(|slot| Arc::clone(slot.semaphore()));
+            sleep_until(at).await;
+            if let Some(slots) = slots {
+                slot = slots.acquire_owned().await.ok();
+            }
+            let Some(request) = trail.shortened(request, Instant::now()) else { break };
+            *last = self.driver.send(request).await;
+            trail.tried(last);
+        }
+        trail
+    }
+
+    /// What its end is counted under, and how often it may be sent again.
+    fn label(&self, request: &Request, intended: Instant) -> (Label, u32) {
         let requests = self.requests.borrow();
         let traffic = &requests.workload().traffic[request.traffic];
-        Label {
+        let label = Label {
+            number: request.number,
             lane: traffic.lane.map_or(NO_LANE, crate::workload::Lane::as_str),
             tenant: request.tenant,
             questions: request.questions,
             limit: traffic.limit_ms.map(|limit| Duration::from_millis(limit.into())),
             intended,
+            first_sent: intended,
             waited: false,
             is_loaded: true,
-        }
+        };
+        let retries = traffic.retries.filter(|_| request.route == Route::Decide);
+        (label, retries.unwrap_or(0))
+    }
+
+    /// What became of refused requests that could be sent again.
+    pub(crate) fn retries(&self) -> Retries {
+        self.retries.take()
     }
 
     /// The measures, and how long requests were started and until the last end, after the warm-up.
@@ -206,6 +261,25 @@ impl<D: Driver + 'static> Load<D> {
         let whole = self.last_end.get().saturating_duration_since(from);
         let load = self.last_start.get().map_or(whole, |last| last.saturating_duration_since(from));
         (self.measures.take(), load.min(whole), whole)
+    }
+}
+
+/// A request of an open loop from its start to its end, however its task ends.
+struct UnderWay<D>(Rc<Load<D>>);
+
+impl<D> UnderWay<D> {
+    fn of(load: &Rc<Load<D>>) -> Self {
+        load.under_way.set(load.under_way.get() + 1);
+        Self(Rc::clone(load))
+    }
+}
+
+impl<D> Drop for UnderWay<D> {
+    fn drop(&mut self) {
+        self.0.under_way.set(self.0.under_way.get() - 1);
+        if self.0.under_way.get() == 0 {
+            self.0.none_under_way.notify_one();
+        }
     }
 }
 
@@ -229,5 +303,7 @@ pub(crate) fn plan(requests: &mut Requests, starts_us: &[u64]) -> Vec<Start> {
     plan
 }
 
+#[cfg(test)]
+mod retry_tests;
 #[cfg(test)]
 mod tests;

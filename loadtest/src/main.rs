@@ -15,6 +15,7 @@ mod cli;
 mod client;
 mod commands;
 mod exchange;
+mod knee;
 mod load;
 mod measure;
 mod null;
@@ -22,12 +23,16 @@ mod pacer;
 mod prose;
 mod random;
 mod report;
+mod retries;
 mod workload;
 
-use anyhow::ensure;
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
 use clap::Parser as _;
 
 use cli::{Cli, Command};
+use report::Sweep;
 
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
@@ -40,6 +45,10 @@ fn main() -> anyhow::Result<()> {
         Command::Closed(closed) => {
             (tasks.block_on(&runtime, commands::closed(closed))?, closed.common.json.as_ref())
         }
+        Command::Knee(knee) => {
+            let sweep = tasks.block_on(&runtime, commands::knee(knee))?;
+            return finish_knee(&sweep, knee.common.json.as_deref());
+        }
         Command::Smoke(smoke) => (tasks.block_on(&runtime, commands::smoke(smoke))?, None),
         Command::Null(null) => {
             println!("answering every request at once on http://127.0.0.1:{}", null.port);
@@ -48,11 +57,26 @@ fn main() -> anyhow::Result<()> {
     };
     println!("{}", report.table());
     if let Some(path) = json {
-        std::fs::write(path, format!("{:#}\n", report.json()))?;
+        write_json(path, &report.json())?;
     }
     let (answered, sent) = (report.answered(), report.sent());
     let wants_all = matches!(cli.command, Command::Smoke(_));
     ensure!(!wants_all || answered == sent, "{} of {sent} requests failed", sent - answered);
     ensure!(answered > 0, "none of {sent} requests was answered");
     Ok(())
+}
+
+/// A search that found no rate which holds has failed.
+fn finish_knee(sweep: &Sweep, json: Option<&Path>) -> anyhow::Result<()> {
+    println!("\n{}", sweep.table());
+    if let Some(path) = json {
+        write_json(path, &sweep.json())?;
+    }
+    ensure!(sweep.knee.is_some(), "{}", sweep.verdict());
+    Ok(())
+}
+
+fn write_json(path: &Path, json: &serde_json::Value) -> anyhow::Result<()> {
+    std::fs::write(path, format!("{json:#}\n"))
+        .with_context(|| format!("--json {}", path.display()))
 }

@@ -80,6 +80,8 @@ pub(crate) struct Group {
     /// Those whose kind has a limit: admitted, and answered within it.
     pub(crate) limited: u64,
     pub(crate) within_limit: u64,
+    /// Those whose kind has a limit, refused or not, without those that left.
+    pub(crate) wanted: u64,
     pub(crate) computed_tokens: u64,
     pub(crate) cached_tokens: u64,
     /// Answered requests, and computed tokens, while requests still started: under load.
@@ -96,7 +98,7 @@ pub(crate) struct Measures {
     pub(crate) tenants: Vec<Group>,
     /// Answers to questions, while requests still started.
     pub(crate) loaded_answers: u64,
-    /// From sending to the last byte, of the answered ones.
+    /// From sending to the last byte, of the answered ones; of one that was sent again, the last time.
     pub(crate) service: Times,
     /// From the intended start to sending, of requests that found a connection: what the generator
     /// itself adds.
@@ -132,12 +134,17 @@ pub(crate) struct StageTimes {
 /// Which request it was.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Label {
+    /// How many decisions of the seed's sequence were drawn before it.
+    #[expect(dead_code, reason = "the list of answers reads it")]
+    pub(crate) number: u64,
     pub(crate) lane: &'static str,
     pub(crate) tenant: usize,
     pub(crate) questions: usize,
     pub(crate) limit: Option<Duration>,
     /// When it should have started.
     pub(crate) intended: Instant,
+    /// When it was sent, and where it was sent again, the first time.
+    pub(crate) first_sent: Instant,
     /// Whether it was late for want of a connection.
     pub(crate) waited: bool,
     /// Whether requests still started when it ended.
@@ -152,7 +159,7 @@ impl Measures {
 
     /// Counts the one end of a request.
     pub(crate) fn record(&mut self, label: Label, exchange: Exchange) {
-        let late = exchange.sent.saturating_duration_since(label.intended);
+        let late = label.first_sent.saturating_duration_since(label.intended);
         if label.waited { &mut self.connection_wait } else { &mut self.lag }.add(late);
         let tenant = self.tenants.get_mut(label.tenant);
         let lane = self.lanes.entry(label.lane).or_default();
@@ -208,6 +215,8 @@ impl Group {
         if is_answered {
             self.latency.add(latency);
         }
+        self.wanted +=
+            u64::from(label.limit.is_some() && exchange.outcome != Outcome::Disconnected);
         if let Some(limit) = label.limit
             && !matches!(exchange.outcome, Outcome::Refused | Outcome::Disconnected)
         {
@@ -225,6 +234,11 @@ impl Group {
     /// Share of the admitted requests with a limit that were answered within it.
     pub(crate) fn goodput(&self) -> Option<f64> {
         (self.limited > 0).then(|| self.within_limit as f64 / self.limited as f64)
+    }
+
+    /// Share of all requests with a limit that were answered within it: a refusal is not good here.
+    pub(crate) fn offered_goodput(&self) -> Option<f64> {
+        (self.wanted > 0).then(|| self.within_limit as f64 / self.wanted as f64)
     }
 }
 
@@ -267,7 +281,8 @@ mod tests {
             for (outcome, lane, tenant, took_ms, is_loaded) in &ends {
                 let limit = is_loaded.then_some(Duration::from_secs(1));
                 let label = Label {
-                    lane: LANES[*lane], tenant: *tenant, questions: 1, limit, waited: false, intended: now,
+                    number: 0, lane: LANES[*lane], tenant: *tenant, questions: 1, limit, waited: false,
+                    intended: now, first_sent: now,
                     is_loaded: *is_loaded,
                 };
                 let (outcome, reply) = (Outcome::ALL[*outcome], Some(Reply { computed_tokens: 3, ..Reply::default() }));
@@ -308,12 +323,14 @@ mod tests {
         assert_eq!(group.goodput(), None);
         let limit = Some(Duration::from_millis(10));
         let label = Label {
+            number: 0,
             lane: "urgent",
             tenant: 0,
             questions: 1,
             limit,
             waited: false,
             intended: now,
+            first_sent: now,
             is_loaded: true,
         };
         for (outcome, took_ms) in [
@@ -327,5 +344,7 @@ mod tests {
             group.record(label, &Exchange { outcome, sent: now, ended, reply: None, fault: None });
         }
         assert_eq!((group.limited, group.within_limit), (3, 1));
+        // Of what was offered, the refused one is not good; the one that left is nobody's fault.
+        assert_eq!((group.wanted, group.offered_goodput()), (4, Some(0.25)));
     }
 }

@@ -50,6 +50,28 @@ impl Random {
         -mean * self.unit().ln()
     }
 
+    /// Gamma with a mean of `shape * scale` and a squared coefficient of variation of 1 / `shape`.
+    ///
+    /// Source: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; a shape
+    /// below 1 is drawn one higher and scaled down by a power of a uniform number.
+    pub(crate) fn gamma(&mut self, shape: f64, scale: f64) -> f64 {
+        if shape < 1.0 {
+            let power = self.unit().powf(1.0 / shape);
+            return power * self.gamma(shape + 1.0, scale);
+        }
+        let d = shape - 1.0 / 3.0;
+        let c = 1.0 / (9.0 * d).sqrt();
+        // One draw in twenty is rejected at most.
+        loop {
+            let normal = self.normal();
+            let cube = (1.0 + c * normal).powi(3);
+            let bound = 0.5 * normal * normal + d - d * cube + d * cube.ln();
+            if cube > 0.0 && self.unit().ln() < bound {
+                return scale * d * cube;
+            }
+        }
+    }
+
     /// Lognormal: half the values are below `median`; `sigma` is the deviation of the logarithm.
     pub(crate) fn lognormal(&mut self, median: f64, sigma: f64) -> f64 {
         median * (sigma * self.normal()).exp()
@@ -134,6 +156,28 @@ mod tests {
         };
         assert!((share(&|v| v < 350.0) - 0.5).abs() < 0.01);
         assert!((share(&|v| (v / 350.0).ln().abs() < 0.5) - 0.6827).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_gamma_has_its_mean_and_its_variance_on_both_sides_of_shape_one() {
+        for shape in [0.25, 0.5, 1.0, 4.0] {
+            let mut random = Random::of(6, &[]);
+            let values: Vec<f64> = (0..DRAWS).map(|_| random.gamma(shape, 2.0)).collect();
+            let mean = values.iter().sum::<f64>() / DRAWS as f64;
+            let variance =
+                values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / DRAWS as f64;
+            // Variance is shape times the scale squared; 3 % is over three deviations of either.
+            assert!((mean / (shape * 2.0) - 1.0).abs() < 0.03, "shape {shape}: mean {mean}");
+            let ratio = variance / (shape * 4.0);
+            assert!((ratio - 1.0).abs() < 0.06, "shape {shape}: variance {variance}");
+        }
+    }
+
+    #[test]
+    fn a_gamma_of_shape_one_is_exponential() {
+        let mut random = Random::of(7, &[]);
+        let above = (0..DRAWS).filter(|_| random.gamma(1.0, 1.0) > 1.0).count() as f64;
+        assert!((above / DRAWS as f64 - (-1.0_f64).exp()).abs() < 0.006, "{above}");
     }
 
     #[test]

@@ -1,12 +1,16 @@
 //! The report of a run: one set of numbers, as a table for people and as JSON for programs.
 
 mod json;
+mod sweep;
 mod table;
 
 use std::time::Duration;
 
 use crate::exchange::Outcome;
 use crate::measure::{Group, Measures};
+use crate::retries::Retries;
+pub(crate) use json::times as times_json;
+pub(crate) use sweep::{STEP_TITLES, Sweep};
 
 /// Lag of the 99th percentile above which the generator's own delay is no longer negligible, where it
 /// is also over [`LAG_SHARE_MAX`] of the latency.
@@ -35,6 +39,9 @@ pub(crate) struct Report {
     /// Names of the tenants, by number.
     pub(crate) tenants: Vec<String>,
     pub(crate) measures: Measures,
+    pub(crate) retries: Retries,
+    /// The pattern of the arrivals, as the command line has it; empty in a closed loop.
+    pub(crate) arrivals: String,
     /// How long requests were started, and until the last end; both after the warm-up.
     pub(crate) load: Duration,
     pub(crate) whole: Duration,
@@ -53,6 +60,8 @@ impl Default for Report {
             warm_up: Duration::ZERO,
             tenants: Vec::new(),
             measures: Measures::default(),
+            retries: Retries::default(),
+            arrivals: String::new(),
             load: Duration::ZERO,
             whole: Duration::ZERO,
             cpu: Duration::ZERO,

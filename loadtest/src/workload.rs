@@ -11,10 +11,13 @@ mod wording;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
 
+use crate::arrivals::Pattern;
+use check::WAIT_MS_MAX;
 pub(crate) use draw::Planned;
 pub(crate) use requests::{Request, Requests, Route};
 use tenants::Tenants;
@@ -43,6 +46,8 @@ pub(crate) struct Workload {
     /// Requests of the open loop that start at the same moment.
     #[serde(default = "one")]
     pub(crate) burst: u32,
+    /// How the starts of the open loop are spread; none is Poisson.
+    pub(crate) arrivals: Option<Pattern>,
     /// Sets of states, by name.
     pub(crate) states: BTreeMap<String, StateSet>,
     /// Tenants and their shares of the requests; none means one without a name.
@@ -127,6 +132,8 @@ pub(crate) struct Traffic {
     pub(crate) disconnect: Option<Disconnect>,
     /// Latency that counts as good, from the intended start.
     pub(crate) limit_ms: Option<u32>,
+    /// How often a refused request is sent again, each time when the server said.
+    pub(crate) retries: Option<u32>,
 }
 
 /// A lane of the server.
@@ -215,7 +222,11 @@ impl Workload {
             bail!("--workload {name:?} is neither a file nor one of {}", names.join(", "));
         }
         let text = std::fs::read_to_string(name).with_context(|| format!("--workload {name}"))?;
-        Self::parse(name, &text)
+        let mut workload = Self::parse(name, &text)?;
+        if let Some(arrivals) = &mut workload.arrivals {
+            arrivals.beside(Path::new(name));
+        }
+        Ok(workload)
     }
 
     fn parse(name: &str, text: &str) -> anyhow::Result<Self> {
@@ -225,6 +236,26 @@ impl Workload {
             bail!("workload {name}: {}", faults.join("; "));
         }
         Ok(workload)
+    }
+
+    /// Gives every kind of request this limit, whatever limit it had.
+    ///
+    /// # Errors
+    /// When the limit is out of its range.
+    pub(crate) fn limit(&mut self, limit: Duration) -> anyhow::Result<()> {
+        let limit_ms = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX);
+        ensure!(
+            (1..=WAIT_MS_MAX).contains(&limit_ms),
+            "--limit is {limit_ms} ms, must be from 1 to {WAIT_MS_MAX}"
+        );
+        self.traffic.iter_mut().for_each(|traffic| traffic.limit_ms = Some(limit_ms));
+        Ok(())
+    }
+
+    /// The longest limit of a kind of request; none where no kind has one.
+    pub(crate) fn limit_longest(&self) -> Option<Duration> {
+        let limits = self.traffic.iter().filter_map(|traffic| traffic.limit_ms);
+        limits.max().map(|limit_ms| Duration::from_millis(limit_ms.into()))
     }
 
     /// The tenants in the order of their numbers.

@@ -9,28 +9,32 @@ use tokio::task::LocalSet;
 use tokio::time::sleep_until;
 
 use super::*;
-use crate::arrivals::Arrivals;
-use crate::exchange::Exchange;
+use crate::arrivals::{Arrivals, Pattern};
+use crate::exchange::Reply;
 use crate::workload::Workload;
 
-const MS: Duration = Duration::from_millis(1);
+pub(super) const MS: Duration = Duration::from_millis(1);
 
 /// When a request came, for what, and its body.
 type Seen = (Duration, Route, Vec<u8>);
 
 /// A server by a rule: when a request that is sent at some time since the beginning ends, and how.
-struct Server<F> {
+pub(super) struct Server<F> {
     began: Instant,
     rule: F,
-    bodies: Rc<RefCell<Vec<Seen>>>,
+    /// What every response says of coming back.
+    pub(super) retry_after_ms: Option<u64>,
+    pub(super) bodies: Rc<RefCell<Vec<Seen>>>,
     under_way: Cell<u32>,
-    under_way_max: Cell<u32>,
+    /// Most that were under way at once.
+    pub(super) under_way_max: Rc<Cell<u32>>,
 }
 
 impl<F: Fn(Duration, u64) -> (Duration, Outcome)> Server<F> {
-    fn new(rule: F) -> Self {
-        let (under_way, under_way_max) = (Cell::new(0), Cell::new(0));
-        Self { began: Instant::now(), rule, bodies: Rc::default(), under_way, under_way_max }
+    pub(super) fn new(rule: F) -> Self {
+        let (under_way, under_way_max) = (Cell::new(0), Rc::default());
+        let (began, retry_after_ms, bodies) = (Instant::now(), None, Rc::default());
+        Self { began, rule, retry_after_ms, bodies, under_way, under_way_max }
     }
 }
 
@@ -41,10 +45,18 @@ impl<F: Fn(Duration, u64) -> (Duration, Outcome)> Driver for Server<F> {
         let (end, outcome) = (self.rule)(sent - self.began, number);
         self.bodies.borrow_mut().push((sent - self.began, request.route, request.body.to_vec()));
         self.under_way.set(self.under_way.get() + 1);
-        self.under_way_max.set(self.under_way_max.get().max(self.under_way.get()));
-        sleep_until(self.began + end).await;
+        let most = self.under_way_max.get().max(self.under_way.get());
+        self.under_way_max.set(most);
+        let impatient = sent + request.patience;
+        sleep_until(impatient.min(self.began + end)).await;
         self.under_way.set(self.under_way.get() - 1);
-        Exchange { outcome, sent, ended: Instant::now(), reply: None, fault: None }
+        let ended = Instant::now();
+        if self.began + end > impatient {
+            return Exchange { outcome: Outcome::TimedOut, sent, ended, reply: None, fault: None };
+        }
+        let reason = (outcome == Outcome::Refused).then(|| "queue_full".to_owned());
+        let reply = Reply { reason, retry_after_ms: self.retry_after_ms, ..Reply::default() };
+        Exchange { outcome, sent, ended, reply: Some(reply), fault: None }
     }
 }
 
@@ -59,9 +71,10 @@ fn requests(workload: &str) -> Requests {
     Requests::new(Workload::load(workload).unwrap(), &BTreeMap::new(), "test", 1).unwrap()
 }
 
-fn starts_us(rate: f64, seconds: u64) -> Vec<u64> {
-    let duration = Duration::from_secs(seconds);
-    Arrivals { rate, burst: 1, duration, seed: 1 }.starts_us().unwrap()
+pub(super) fn starts_us(rate: f64, seconds: u64) -> Vec<u64> {
+    let (rate, duration) = (Some(rate), Some(Duration::from_secs(seconds)));
+    let arrivals = Arrivals { pattern: Pattern::default(), rate, burst: 1, duration, seed: 1 };
+    arrivals.schedule().unwrap().starts_us
 }
 
 /// An open loop of `rate` for ten seconds.
@@ -104,6 +117,26 @@ async fn a_stall_is_in_p99_even_where_connections_run_out_and_nothing_is_sent_me
     assert!(measures.service.ms(0.99) < 10.0);
     // The generator is not to blame.
     assert!(measures.lag.ms(1.0) <= 1.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_stall_is_told_by_an_open_loop_as_users_feel_it_and_by_a_closed_loop_hardly_at_all() {
+    // The same server: a millisecond an answer, and one stall of a second in ten. At 100 requests a
+    // second a tenth of all users come into it, and wait for half a second on average.
+    let open = open(Server::new(stalls), 100.0, 1_000).await.all.latency;
+    for (share, low_ms, high_ms) in
+        [(0.85, 1.0, 2.1), (0.92, 50.0, 400.0), (0.95, 300.0, 700.0), (0.99, 800.0, 1_001.0)]
+    {
+        let ms = open.ms(share);
+        assert!((low_ms..=high_ms).contains(&ms), "{share} of the open loop: {ms} ms");
+    }
+    // A tenth of 500 ms beside 0.9 of 1 ms.
+    assert!((40.0..=62.0).contains(&open.mean_ms()), "{}", open.mean_ms());
+    // One client meets it once in nine thousand requests: neither p99 nor the mean has it.
+    let until = Until { requests: None, duration: Some(Duration::from_secs(10)) };
+    let closed = closed(Server::new(stalls), 1, until, Duration::ZERO).await.service;
+    assert!(closed.count() > 8_500 && closed.ms(0.999) <= 1.1, "{}", closed.ms(0.999));
+    assert!(closed.ms(1.0) > 990.0 && closed.mean_ms() < 1.5, "{}", closed.mean_ms());
 }
 
 #[tokio::test(start_paused = true)]

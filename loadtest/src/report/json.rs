@@ -27,6 +27,7 @@ impl Report {
             "reasons": &measures.reasons,
             "retry_after_ms": times(&measures.retry_after),
             "retry_after_missing": measures.retry_after_missing,
+            "retries": self.retries.json(),
             "prewarms": group(&measures.prewarms),
             "generator": {
                 "start_lag_ms": times(&measures.lag),
@@ -45,6 +46,9 @@ impl Report {
             }),
             Loop::Closed { clients } => json!({ "loop": "closed", "clients": clients }),
         };
+        if !self.arrivals.is_empty() {
+            run["arrivals"] = json!(self.arrivals);
+        }
         run["workload"] = json!(self.workload);
         run["about"] = json!(self.about);
         run["url"] = json!(self.url);
@@ -78,6 +82,7 @@ fn group(group: &Group) -> Value {
         "outcomes": outcomes(&group.counts),
         "latency_ms": times(&group.latency),
         "goodput": group.goodput(),
+        "offered_goodput": group.offered_goodput(),
         "computed_tokens": group.computed_tokens,
         "cached_tokens": group.cached_tokens,
         "answered_under_load": group.loaded_answered,
@@ -90,7 +95,8 @@ fn outcomes(counts: &Counts) -> Value {
     Outcome::ALL.into_iter().map(one).collect::<Map<_, _>>().into()
 }
 
-fn times(times: &Times) -> Value {
+/// The quantiles that every list of times has.
+pub(crate) fn times(times: &Times) -> Value {
     json!({
         "count": times.count(),
         "mean": times.mean_ms(),

@@ -24,6 +24,7 @@ impl Display for Table<'_> {
         stages(out, report)?;
         groups(out, report)?;
         refusals(out, report)?;
+        report.retries.write(out)?;
         generator(out, report)
     }
 }
@@ -32,7 +33,11 @@ fn head(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     let Report { workload, url, seed, .. } = report;
     match report.kind {
         Loop::Open { rate, duration, .. } => {
-            writeln!(out, "open loop, {workload}, {rate}/s for {duration:?}, seed {seed}, {url}")?;
+            let arrivals = &report.arrivals;
+            writeln!(
+                out,
+                "open loop, {workload}, {arrivals} arrivals of {rate}/s for {duration:?}, seed {seed}, {url}"
+            )?;
         }
         Loop::Closed { clients } => {
             writeln!(out, "closed loop, {workload}, {clients} clients, seed {seed}, {url}")?;

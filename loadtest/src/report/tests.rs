@@ -11,11 +11,13 @@ const OPEN: Loop = Loop::Open { rate: 100.0, duration: Duration::from_secs(10), 
 fn label(now: Instant) -> Label {
     let limit = Some(Duration::from_millis(10));
     Label {
+        number: 0,
         lane: "urgent",
         tenant: 0,
         questions: 2,
         limit,
         intended: now,
+        first_sent: now,
         waited: false,
         is_loaded: true,
     }

@@ -2,6 +2,8 @@
 //! field, the value and the limit.
 
 use super::{Length, Questions, StateSet, Traffic, Workload};
+use crate::arrivals::Pattern;
+use crate::retries::RETRIES_MAX;
 
 /// Most states of a set.
 pub(super) const STATES_MAX: u32 = 1_000_000;
@@ -18,7 +20,7 @@ const QUESTIONS_MAX: u32 = 1_024;
 /// Most different questions to draw from.
 const VARIANTS_MAX: u32 = 10_000;
 /// Longest wait of a client, ten minutes more than any server should need.
-const WAIT_MS_MAX: u32 = 3_600_000;
+pub(super) const WAIT_MS_MAX: u32 = 3_600_000;
 
 /// Faults, in words.
 #[derive(Debug, Default)]
@@ -67,6 +69,9 @@ impl Workload {
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = Faults::default();
         faults.range("burst", self.burst, [1, 100_000]);
+        for fault in self.arrivals.iter().flat_map(Pattern::faults) {
+            faults.0.push(format!("arrivals.{fault}"));
+        }
         faults.range("tenants: their number", self.tenants.len(), [0, ENTRIES_MAX]);
         faults.range("traffic: its number", self.traffic.len(), [1, ENTRIES_MAX]);
         faults.range("states: their number", self.states.len(), [1, ENTRIES_MAX]);
@@ -102,6 +107,7 @@ impl Workload {
         {
             faults.range(&format!("{at}.{field}"), wait_ms.unwrap_or(1), [1, WAIT_MS_MAX]);
         }
+        faults.range(&format!("{at}.retries"), traffic.retries.unwrap_or(0), [0, RETRIES_MAX]);
         if let Some(samples) = &traffic.samples {
             let number = samples.as_integer().is_some_and(|samples| (1..=255).contains(&samples));
             faults.say(!number && samples.as_str() != Some("auto"), || {

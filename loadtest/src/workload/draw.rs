@@ -13,6 +13,8 @@ const STREAM: u64 = 0xd4a3;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Planned {
     pub(crate) route: Route,
+    /// How many decisions of the seed's sequence were drawn before this one, or before a prewarm's own.
+    pub(crate) number: u64,
     /// Number of its kind of request.
     pub(crate) traffic: u16,
     /// Number of its tenant.
@@ -30,6 +32,8 @@ pub(crate) struct Planned {
 #[derive(Debug)]
 pub(super) struct Draw {
     random: Random,
+    /// Decisions that have been drawn.
+    drawn: u64,
     traffic: Shares,
     tenants: Shares,
     sets: Vec<SetDraw>,
@@ -79,6 +83,7 @@ impl Draw {
         };
         Self {
             random: Random::of(seed, &[STREAM]),
+            drawn: 0,
             traffic: Shares::of(workload.traffic.iter().map(|traffic| traffic.share)),
             tenants: Shares::of(tenants.shares.iter().copied()),
             sets: workload.states.values().map(SetDraw::new).collect(),
@@ -88,6 +93,8 @@ impl Draw {
 
     /// The next request.
     pub(super) fn next(&mut self, texts: &Texts) -> Planned {
+        let number = self.drawn;
+        self.drawn += 1;
         let random = &mut self.random;
         let traffic = self.traffic.pick(random);
         let kind = &self.kinds[traffic];
@@ -98,6 +105,7 @@ impl Draw {
         let variants = kind.variants as usize;
         Planned {
             route: Route::Decide,
+            number,
             traffic: narrow(traffic),
             tenant: kind.tenant.unwrap_or(tenant),
             text,

@@ -29,6 +29,8 @@ pub(crate) enum Route {
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) route: Route,
+    /// How many decisions of the seed's sequence were drawn before this one, or before a prewarm's own.
+    pub(crate) number: u64,
     /// Number of its kind of request, and of its tenant.
     pub(crate) traffic: usize,
     pub(crate) tenant: usize,
@@ -176,6 +178,7 @@ impl Requests {
         let leaves = kind.disconnect.as_ref().filter(|_| planned.disconnects);
         Request {
             route: planned.route,
+            number: planned.number,
             traffic,
             tenant: planned.tenant.into(),
             headers: self.headers(planned),
@@ -201,6 +204,7 @@ fn resident((set, text, tenant, traffic): (usize, u32, usize, usize)) -> Planned
     let narrow = |number| u16::try_from(number).unwrap_or(u16::MAX);
     Planned {
         route: Route::Prewarm,
+        number: 0,
         traffic: narrow(traffic),
         tenant: narrow(tenant),
         text: super::TextKey { set: narrow(set), text },

@@ -124,6 +124,36 @@ fn faults_name_the_field_the_value_and_the_limit() {
 }
 
 #[test]
+fn faults_of_retries_and_arrivals_name_the_field_the_value_and_the_limit() {
+    let cases = [
+        (
+            "states = \"s\"",
+            "states = \"s\"\nretries = 11",
+            "traffic[0].retries is 11, must be from 0 to 10",
+        ),
+        (
+            "[states.s]",
+            "[arrivals]\nkind = \"gamma\"\nburstiness = 0\n[states.s]",
+            "arrivals.burstiness is 0, must be from 0.05 to 100",
+        ),
+        (
+            "[states.s]",
+            "[arrivals]\nkind = \"gama\"\n[states.s]",
+            "unknown variant `gama`, expected one of `poisson`, `gamma`, `on-off`",
+        ),
+        (
+            "[states.s]",
+            "[arrivals]\nkind = \"poisson\"\nrate = 1\n[states.s]",
+            "unknown field `rate`",
+        ),
+    ];
+    for (find, put, expected) in cases {
+        let fault = fault(find, put);
+        assert!(fault.contains(expected), "{fault}\nexpected {expected}");
+    }
+}
+
+#[test]
 fn several_faults_are_named_at_once() {
     let text = SMALL.replace("count = 10", "count = 0").replace("words = 20", "words = 0");
     let fault = Workload::parse("w", &text).unwrap_err().to_string();
@@ -144,6 +174,42 @@ fn misspelt_fields_and_lanes_are_named() {
 fn a_seed_gives_the_same_requests() {
     assert_eq!(bodies(SMALL, 1, 200), bodies(SMALL, 1, 200));
     assert_ne!(bodies(SMALL, 1, 200), bodies(SMALL, 2, 200));
+}
+
+#[test]
+fn arrivals_of_a_workload_are_those_of_the_command_line() {
+    for (settings, pattern) in [
+        ("kind = \"poisson\"", "poisson"),
+        ("kind = \"gamma\"\nburstiness = 0.5", "gamma:0.5"),
+        ("kind = \"on-off\"\ntimes = 8\non_s = 5\nperiod_s = 60", "on-off:8,5,60"),
+        ("kind = \"ramp\"\nfrom = 0\nto = 2", "ramp:0,2"),
+        ("kind = \"trace\"\nfile = \"a.txt\"", "trace:a.txt,1"),
+    ] {
+        let text = SMALL.replace("[states.s]", &format!("[arrivals]\n{settings}\n[states.s]"));
+        let workload = Workload::parse("w", &text).unwrap();
+        assert_eq!(workload.arrivals, Some(Pattern::parse(pattern).unwrap()));
+    }
+}
+
+#[test]
+fn a_limit_is_every_kinds() {
+    let mut workload = Workload::load("overload").unwrap();
+    assert_eq!(workload.limit_longest(), Some(Duration::from_secs(20)));
+    workload.limit(Duration::from_millis(700)).unwrap();
+    assert!(workload.traffic.iter().all(|traffic| traffic.limit_ms == Some(700)));
+    let fault = workload.limit(Duration::ZERO).unwrap_err().to_string();
+    assert_eq!(fault, "--limit is 0 ms, must be from 1 to 3600000");
+    assert_eq!(Workload::parse("w", SMALL).unwrap().limit_longest(), None);
+}
+
+#[test]
+fn decisions_are_numbered_as_they_are_drawn() {
+    let mut requests = requests(SMALL, 1);
+    for number in 0..5 {
+        let planned = requests.draw();
+        assert_eq!(requests.write(&planned).number, number);
+        assert_eq!(requests.write(&Requests::prewarm_of(&planned)).number, number);
+    }
 }
 
 #[test]
