@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::arrivals::{DURATION_MAX, FORMS, Pattern};
 use crate::client::CONNECTIONS_MAX;
+use crate::drivers::Settings;
 
 /// Measures what decisions wait for on a server, over HTTP.
 #[derive(Debug, Parser)]
@@ -36,7 +37,9 @@ pub(crate) struct Common {
     /// The server
     #[arg(long, default_value = "http://127.0.0.1:8000")]
     pub(crate) url: String,
-    /// A shipped workload (loadtest/workloads) or a TOML file
+    #[command(flatten)]
+    pub(crate) driver: Settings,
+    /// A shipped workload (loadtest/workloads), a TOML file, or a .jsonl file of your own requests
     #[arg(long, value_name = "NAME|FILE", default_value = "shared-states")]
     pub(crate) workload: String,
     /// Seed of arrivals, texts and choices; the same seed sends the same requests
@@ -142,6 +145,8 @@ pub(crate) struct Smoke {
     /// The server
     #[arg(long, default_value = "http://127.0.0.1:8000")]
     pub(crate) url: String,
+    #[command(flatten)]
+    pub(crate) driver: Settings,
     /// A tenant's key
     #[arg(long, value_name = "NAME=KEY", value_parser = key)]
     pub(crate) key: Vec<(String, String)>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{bail, ensure};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::arrivals::{Arrivals, Pattern};
+use crate::arrivals::{Arrivals, Pattern, Schedule};
 use crate::cli::{Closed, Common, Knee, Open, Smoke, Starting};
 use crate::client::{Client, Target};
 use crate::knee::{self, Aim, Step};
@@ -30,9 +30,18 @@ async fn run_open(open: &Open, workload: Workload) -> anyhow::Result<Report> {
     let Open { common, starting, .. } = open;
     let (pattern, burst) = (pattern(starting, &workload), workload.burst);
     let (client, mut requests) = prepare(common, workload).await?;
-    let arrivals = pattern.to_string();
     let (rate, duration, seed) = (open.rate, open.duration, common.seed);
-    let schedule = Arrivals { pattern, rate, burst, duration, seed }.schedule()?;
+    let recorded = requests.workload().recorded.as_ref().filter(|_| starting.arrivals.is_none());
+    let (arrivals, schedule) = match recorded.and_then(|recorded| recorded.starts_us(duration)) {
+        Some(starts_us) => {
+            let rate = starts_us.len() as f64 / duration.as_secs_f64();
+            ("recorded".to_owned(), Schedule { starts_us, rate, duration })
+        }
+        None => {
+            let told = pattern.to_string();
+            (told, Arrivals { pattern, rate, burst, duration, seed }.schedule()?)
+        }
+    };
     let (rate, duration, warm_up) = (schedule.rate, schedule.duration, common.warm_up);
     ensure!(warm_up < duration, "--warm-up {warm_up:?} must be below --duration {duration:?}");
     let plan = load::plan(&mut requests, &schedule.starts_us);
@@ -116,6 +125,7 @@ pub(crate) async fn closed(closed: &Closed) -> anyhow::Result<Report> {
 pub(crate) async fn smoke(smoke: &Smoke) -> anyhow::Result<Report> {
     let common = Common {
         url: smoke.url.clone(),
+        driver: smoke.driver.clone(),
         workload: "smoke".to_owned(),
         seed: 1,
         key: smoke.key.clone(),
@@ -142,8 +152,12 @@ fn pattern(starting: &Starting, workload: &Workload) -> Pattern {
 
 async fn prepare(common: &Common, workload: Workload) -> anyhow::Result<(Client, Requests)> {
     let target = Target::resolve(&common.url).await?;
-    let requests = Requests::new(workload, &common.keys(), &target.host, common.seed)?;
-    Ok((Client::new(target), requests))
+    let keys = common.keys();
+    let requests = Requests::new(workload, &keys, &target.host, common.seed)?;
+    let key = keys.values().next().map(String::as_str);
+    let client = Client::connect(target, &common.driver, key).await?;
+    client.check(&requests)?;
+    Ok((client, requests))
 }
 
 fn report(common: &Common, requests: &Requests, kind: Loop) -> Report {
@@ -152,6 +166,8 @@ fn report(common: &Common, requests: &Requests, kind: Loop) -> Report {
         workload: common.workload.clone(),
         about: requests.workload().about.clone(),
         url: common.url.clone(),
+        driver: common.driver.driver,
+        unwarmed: !common.driver.driver.prewarms() && requests.workload().wants_prewarms(),
         seed: common.seed,
         warm_up: common.warm_up,
         tenants: requests.tenant_names().to_vec(),

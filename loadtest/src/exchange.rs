@@ -1,13 +1,11 @@
 //! One request's end: its one terminal outcome, its times, and what the server said about it.
 
-use std::collections::HashMap;
-
 use hyper::{HeaderMap, StatusCode};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use tokio::time::Instant;
 
-use crate::workload::Route;
+/// Questions of a run whose answers are read, the first ones; of later ones it is only seen that
+/// they are there, which costs the generator less.
+pub(crate) const ANSWERS_MAX: u64 = 20_000;
 
 /// How a request ended. Every request ends in exactly one of these ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,9 +74,22 @@ pub(crate) struct Exchange {
     pub(crate) reply: Option<Reply>,
     /// What went wrong, in words.
     pub(crate) fault: Option<String>,
+    /// One distribution a question in the order asked: of a noul the probability of yes alone, of a
+    /// choice those of its options, of a score those of its levels from the lowest; empty where the
+    /// server gave none. None where it was not answered, or they were not read.
+    pub(crate) answers: Option<Vec<Vec<f64>>>,
+    /// HTTP requests that the driver used for it.
+    pub(crate) parts: u32,
 }
 
-/// What the server said in its head.
+impl Exchange {
+    /// An end of one HTTP request of which nothing else is known.
+    pub(crate) fn bare(outcome: Outcome, sent: Instant, ended: Instant) -> Self {
+        Self { outcome, sent, ended, reply: None, fault: None, answers: None, parts: 1 }
+    }
+}
+
+/// What the server said in its head, or in the bodies of its parts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -88,6 +99,13 @@ pub(crate) struct Reply {
     pub(crate) retry_after_ms: Option<u64>,
     pub(crate) computed_tokens: u64,
     pub(crate) cached_tokens: u64,
+    /// Tokens of the state, once, and of its questions, as the body's `usage` says.
+    pub(crate) input_tokens: Option<u64>,
+    /// Of answers read from the likeliest tokens: options that were not among them.
+    pub(crate) options_unseen: u64,
+    /// Likewise: the probability of all options together over the whole vocabulary, a question's
+    /// mean.
+    pub(crate) label_mass: Option<f64>,
     /// Absent where the server measures nothing.
     pub(crate) stages: Option<Stages>,
 }
@@ -117,6 +135,9 @@ impl Reply {
                 .or(whole("retry-after").map(|s| s.saturating_mul(1_000))),
             computed_tokens: whole("x-docket-computed-tokens").unwrap_or(0),
             cached_tokens: whole("x-docket-cached-tokens").unwrap_or(0),
+            input_tokens: None,
+            options_unseen: 0,
+            label_mass: None,
             stages: text("server-timing").and_then(server_timing).or_else(|| own_headers(&text)),
         }
     }
@@ -157,33 +178,18 @@ fn own_headers<'h>(text: &impl Fn(&str) -> Option<&'h str>) -> Option<Stages> {
 
 /// Milliseconds in decimal as microseconds.
 fn us(milliseconds: &str) -> u64 {
-    let value: f64 = milliseconds.trim().parse().unwrap_or(0.0);
+    ms_as_us(milliseconds.trim().parse().unwrap_or(0.0))
+}
+
+/// Milliseconds as microseconds, at most an hour.
+pub(crate) fn ms_as_us(milliseconds: f64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "clamped to an hour; what is not a number becomes 0"
     )]
-    let whole = (value * 1e3).round().clamp(0.0, 3.6e9) as u64;
+    let whole = (milliseconds * 1e3).round().clamp(0.0, 3.6e9) as u64;
     whole
-}
-
-/// Whether a body of 200 has what was asked for: one answer a question.
-pub(crate) fn is_complete(route: Route, questions: usize, body: &[u8]) -> bool {
-    /// The part of an answer that is looked at.
-    #[derive(Deserialize)]
-    #[expect(
-        clippy::zero_sized_map_values,
-        reason = "it is a JSON object whose values are skipped"
-    )]
-    struct Body {
-        answers: HashMap<String, IgnoredAny>,
-    }
-    match route {
-        Route::Prewarm => true,
-        Route::Decide => {
-            serde_json::from_slice::<Body>(body).is_ok_and(|body| body.answers.len() == questions)
-        }
-    }
 }
 
 #[cfg(test)]
@@ -254,14 +260,5 @@ mod tests {
         );
         assert_eq!([504, 422, 500].map(of), [Outcome::Expired, Outcome::Failed, Outcome::Failed]);
         assert_eq!(Outcome::of(StatusCode::OK, false), Outcome::Failed);
-    }
-
-    #[test]
-    fn an_answer_to_every_question_is_wanted() {
-        let body = br#"{"model":"m","answers":{"q0":{"type":"noul","noul":0.5}},"usage":{}}"#;
-        assert!(is_complete(Route::Decide, 1, body));
-        assert!(!is_complete(Route::Decide, 2, body));
-        assert!(!is_complete(Route::Decide, 1, b"{\"answers\":"));
-        assert!(is_complete(Route::Prewarm, 0, b""));
     }
 }

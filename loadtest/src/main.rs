@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! workload (TOML, seed) ─▶ requests ─┐
-//! arrivals (rate, seed) ─▶ plan ─────┴▶ load: open or closed ─▶ client ─▶ server
+//! arrivals (rate, seed) ─▶ plan ─────┴▶ load: open or closed ─▶ client (driver) ─▶ server
 //!                                          └─ exchange (one end each) ─▶ measures ─▶ report
 //! ```
 #![expect(clippy::print_stdout, reason = "a report is its output")]
@@ -14,6 +14,7 @@ mod arrivals;
 mod cli;
 mod client;
 mod commands;
+mod drivers;
 mod exchange;
 mod knee;
 mod load;

@@ -1,5 +1,7 @@
 //! The measures of a run: counts and histograms, whole and by lane and tenant.
 
+mod readout;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -7,6 +9,7 @@ use hdrhistogram::Histogram;
 use tokio::time::Instant;
 
 use crate::exchange::{Exchange, Outcome, Reply, Stages};
+use readout::Readout;
 
 /// Longest time that a histogram tells apart, microseconds: one hour.
 const TIME_US_MAX: u64 = 3_600_000_000;
@@ -115,6 +118,7 @@ pub(crate) struct Measures {
     /// Requests of the warm-up: sent, and in no other number.
     pub(crate) warm_up: u64,
     pub(crate) first_fault: Option<String>,
+    pub(crate) readout: Readout,
 }
 
 /// The server's own times, of the answered requests that told them.
@@ -161,6 +165,7 @@ impl Measures {
     pub(crate) fn record(&mut self, label: Label, exchange: Exchange) {
         let late = label.first_sent.saturating_duration_since(label.intended);
         if label.waited { &mut self.connection_wait } else { &mut self.lag }.add(late);
+        self.readout.record(&exchange);
         let tenant = self.tenants.get_mut(label.tenant);
         let lane = self.lanes.entry(label.lane).or_default();
         for group in [Some(&mut self.all), Some(lane), tenant].into_iter().flatten() {
@@ -287,7 +292,7 @@ mod tests {
                 };
                 let (outcome, reply) = (Outcome::ALL[*outcome], Some(Reply { computed_tokens: 3, ..Reply::default() }));
                 let ended = now + Duration::from_millis(*took_ms);
-                measures.record(label, Exchange { outcome, sent: now, ended, reply, fault: None });
+                measures.record(label, Exchange { reply, ..Exchange::bare(outcome, now, ended) });
             }
             prop_assert_eq!(measures.ends(), ends.len() as u64);
             let lanes: Vec<&Group> = measures.lanes.values().collect();
@@ -341,7 +346,7 @@ mod tests {
             (Outcome::Disconnected, 1),
         ] {
             let ended = now + Duration::from_millis(took_ms);
-            group.record(label, &Exchange { outcome, sent: now, ended, reply: None, fault: None });
+            group.record(label, &Exchange::bare(outcome, now, ended));
         }
         assert_eq!((group.limited, group.within_limit), (3, 1));
         // Of what was offered, the refused one is not good; the one that left is nobody's fault.

@@ -6,6 +6,7 @@ mod table;
 
 use std::time::Duration;
 
+use crate::drivers::Driver;
 use crate::exchange::Outcome;
 use crate::measure::{Group, Measures};
 use crate::retries::Retries;
@@ -34,6 +35,9 @@ pub(crate) struct Report {
     pub(crate) workload: String,
     pub(crate) about: String,
     pub(crate) url: String,
+    pub(crate) driver: Driver,
+    /// Whether the workload wants prewarms and the driver has none.
+    pub(crate) unwarmed: bool,
     pub(crate) seed: u64,
     pub(crate) warm_up: Duration,
     /// Names of the tenants, by number.
@@ -56,6 +60,8 @@ impl Default for Report {
             workload: String::new(),
             about: String::new(),
             url: String::new(),
+            driver: Driver::default(),
+            unwarmed: false,
             seed: 0,
             warm_up: Duration::ZERO,
             tenants: Vec::new(),
@@ -109,7 +115,7 @@ impl Report {
 
     /// Whether the numbers are the server's, in words; nothing where there is no doubt.
     fn doubts(&self) -> Vec<String> {
-        let mut doubts = Vec::new();
+        let mut doubts: Vec<String> = self.unprepared().into_iter().collect();
         let Loop::Open { connections, .. } = self.kind else {
             doubts.push(
                 "closed loop: a server that stalls is asked less, so percentiles look better than \
@@ -136,6 +142,16 @@ impl Report {
         }
         doubts.extend(self.busy());
         doubts
+    }
+
+    fn unprepared(&self) -> Option<String> {
+        self.unwarmed.then(|| {
+            format!(
+                "--driver {} cannot read a state ahead of its questions: states that the workload wants \
+                 resident or prewarmed were not",
+                self.driver.as_str()
+            )
+        })
     }
 
     fn busy(&self) -> Option<String> {

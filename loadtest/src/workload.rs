@@ -1,9 +1,11 @@
-//! Workloads: who asks what about which states, as a small TOML file.
+//! Workloads: who asks what about which states, as a small TOML file, or the user's own requests.
 //!
 //! A workload says nothing of rates or clients: the same file serves the open and the closed loop.
 
 mod check;
+pub(crate) mod decision;
 mod draw;
+mod recorded;
 mod requests;
 mod tenants;
 mod texts;
@@ -11,6 +13,7 @@ mod wording;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
@@ -19,7 +22,8 @@ use serde::Deserialize;
 use crate::arrivals::Pattern;
 use check::WAIT_MS_MAX;
 pub(crate) use draw::Planned;
-pub(crate) use requests::{Request, Requests, Route};
+use recorded::Recorded;
+pub(crate) use requests::{PRIORITY, Request, Requests, Route, TIMEOUT, headers};
 use tenants::Tenants;
 pub(crate) use texts::TextKey;
 
@@ -55,6 +59,9 @@ pub(crate) struct Workload {
     pub(crate) tenants: BTreeMap<String, f64>,
     /// Kinds of request.
     pub(crate) traffic: Vec<Traffic>,
+    /// The user's own requests, which then are sent instead of drawn ones.
+    #[serde(skip)]
+    pub(crate) recorded: Option<Rc<Recorded>>,
 }
 
 /// A set of states and the order in which they are asked about.
@@ -209,7 +216,8 @@ fn options() -> [u32; 2] {
 }
 
 impl Workload {
-    /// The shipped workload of this name, or else the file at this path.
+    /// The shipped workload of this name, or else the file at this path: TOML, or the user's own
+    /// requests where its name ends in `.jsonl`.
     ///
     /// # Errors
     /// When there is neither, or the file breaks a rule; all faults are named at once.
@@ -220,6 +228,9 @@ impl Workload {
         if !Path::new(name).is_file() {
             let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
             bail!("--workload {name:?} is neither a file nor one of {}", names.join(", "));
+        }
+        if Path::new(name).extension().is_some_and(|extension| extension == "jsonl") {
+            return recorded::load(name);
         }
         let text = std::fs::read_to_string(name).with_context(|| format!("--workload {name}"))?;
         let mut workload = Self::parse(name, &text)?;
@@ -256,6 +267,12 @@ impl Workload {
     pub(crate) fn limit_longest(&self) -> Option<Duration> {
         let limits = self.traffic.iter().filter_map(|traffic| traffic.limit_ms);
         limits.max().map(|limit_ms| Duration::from_millis(limit_ms.into()))
+    }
+
+    /// Whether states are to be read ahead of their questions.
+    pub(crate) fn wants_prewarms(&self) -> bool {
+        let is_wanted = |set: &StateSet| set.resident || set.prewarm_lead_ms.is_some();
+        self.states.values().any(is_wanted)
     }
 
     /// The tenants in the order of their numbers.

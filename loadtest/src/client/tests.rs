@@ -25,7 +25,7 @@ async fn client() -> (TcpListener, Client) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let target = Target::resolve(&url).await.unwrap();
-    (listener, Client::new(target))
+    (listener, Client::connect(target, &Settings::default(), None).await.unwrap())
 }
 
 async fn says(mut stream: TcpStream, text: &str) {
@@ -54,6 +54,22 @@ async fn requests_in_a_row_share_a_connection() {
             assert_eq!(exchange.reply.unwrap().status, 200);
         }
         assert_eq!(opened.get(), 1);
+    };
+    LocalSet::new().run_until(run).await;
+}
+
+#[tokio::test]
+async fn only_the_first_answers_of_a_run_are_read() {
+    let run = async {
+        let (listener, client) = client().await;
+        spawn_local(answer_and_count(listener, Rc::default()));
+        client.answers_left.set(3);
+        // Two questions each: the second request begins within what is left.
+        for is_read in [true, true, false] {
+            let exchange = client.send(request()).await;
+            assert_eq!((exchange.outcome, exchange.parts), (Outcome::Answered, 1));
+            assert_eq!(exchange.answers.map(|answers| answers.len()), is_read.then_some(2));
+        }
     };
     LocalSet::new().run_until(run).await;
 }
@@ -99,7 +115,7 @@ async fn a_status_of_a_fault_comes_with_its_words() {
         });
         let exchange = client.send(request()).await;
         assert_eq!(exchange.outcome, Outcome::Failed);
-        assert_eq!(exchange.fault.as_deref(), Some("422 Unprocessable Entity: wrong"));
+        assert_eq!(exchange.fault.as_deref(), Some("decision 0: 422 Unprocessable Entity: wrong"));
     };
     LocalSet::new().run_until(run).await;
 }

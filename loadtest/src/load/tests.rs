@@ -43,7 +43,7 @@ impl<F: Fn(Duration, u64) -> (Duration, Outcome)> Driver for Server<F> {
         let sent = Instant::now();
         let number = self.bodies.borrow().len() as u64;
         let (end, outcome) = (self.rule)(sent - self.began, number);
-        self.bodies.borrow_mut().push((sent - self.began, request.route, request.body.to_vec()));
+        self.bodies.borrow_mut().push((sent - self.began, request.route, request.body().to_vec()));
         self.under_way.set(self.under_way.get() + 1);
         let most = self.under_way_max.get().max(self.under_way.get());
         self.under_way_max.set(most);
@@ -52,11 +52,11 @@ impl<F: Fn(Duration, u64) -> (Duration, Outcome)> Driver for Server<F> {
         self.under_way.set(self.under_way.get() - 1);
         let ended = Instant::now();
         if self.began + end > impatient {
-            return Exchange { outcome: Outcome::TimedOut, sent, ended, reply: None, fault: None };
+            return Exchange::bare(Outcome::TimedOut, sent, ended);
         }
         let reason = (outcome == Outcome::Refused).then(|| "queue_full".to_owned());
         let reply = Reply { reason, retry_after_ms: self.retry_after_ms, ..Reply::default() };
-        Exchange { outcome, sent, ended, reply: Some(reply), fault: None }
+        Exchange { reply: Some(reply), ..Exchange::bare(outcome, sent, ended) }
     }
 }
 

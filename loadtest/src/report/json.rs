@@ -29,6 +29,12 @@ impl Report {
             "retry_after_missing": measures.retry_after_missing,
             "retries": self.retries.json(),
             "prewarms": group(&measures.prewarms),
+            "readout": {
+                "http_requests": measures.readout.parts,
+                "answers_read": measures.readout.answers_read,
+                "options_unseen": measures.readout.options_unseen,
+                "label_mass": measures.readout.label_mass(),
+            },
             "generator": {
                 "start_lag_ms": times(&measures.lag),
                 "connection_wait_ms": times(&measures.connection_wait),
@@ -52,6 +58,7 @@ impl Report {
         run["workload"] = json!(self.workload);
         run["about"] = json!(self.about);
         run["url"] = json!(self.url);
+        run["driver"] = json!(self.driver.as_str());
         run["seed"] = json!(self.seed);
         run["warm_up_s"] = json!(self.warm_up.as_secs_f64());
         run

@@ -31,16 +31,20 @@ impl Display for Table<'_> {
 
 fn head(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     let Report { workload, url, seed, .. } = report;
+    let driver = report.driver.as_str();
     match report.kind {
         Loop::Open { rate, duration, .. } => {
             let arrivals = &report.arrivals;
             writeln!(
                 out,
-                "open loop, {workload}, {arrivals} arrivals of {rate}/s for {duration:?}, seed {seed}, {url}"
+                "open loop, {workload}, {arrivals} arrivals of {rate}/s for {duration:?}, seed {seed}, {url}, {driver}"
             )?;
         }
         Loop::Closed { clients } => {
-            writeln!(out, "closed loop, {workload}, {clients} clients, seed {seed}, {url}")?;
+            writeln!(
+                out,
+                "closed loop, {workload}, {clients} clients, seed {seed}, {url}, {driver}"
+            )?;
         }
     }
     writeln!(
@@ -78,6 +82,14 @@ fn ends(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     }
     let all = &measures.all;
     writeln!(out, "\ntokens: {} computed, {} cached", all.computed_tokens, all.cached_tokens)?;
+    let readout = &measures.readout;
+    if let Some(mass) = readout.label_mass() {
+        writeln!(
+            out,
+            "letters: {} HTTP requests, label mass {mass:.3}, {} options not among the likeliest tokens",
+            readout.parts, readout.options_unseen
+        )?;
+    }
     match &measures.first_fault {
         Some(fault) => writeln!(out, "first fault: {fault}"),
         None => Ok(()),

@@ -25,7 +25,7 @@ fn label(now: Instant) -> Label {
 
 fn exchange(now: Instant, outcome: Outcome, took_ms: u64) -> Exchange {
     let ended = now + Duration::from_millis(took_ms);
-    Exchange { outcome, sent: now, ended, reply: None, fault: None }
+    Exchange::bare(outcome, now, ended)
 }
 
 /// Two answered, 4 and 20 ms, and one refused.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::recorded::Recorded;
 use super::texts::{TextKey, Texts};
 use super::{Route, StateSet, Tenants, Workload};
 use crate::random::{Random, Shares};
@@ -113,6 +114,13 @@ impl Draw {
             questions: (0..count).map(|_| narrow(random.below(variants))).collect(),
             disconnects: random.unit() <= kind.disconnect_share && kind.disconnect_share > 0.0,
         }
+    }
+
+    /// The next of the user's own requests, in their order, round and round.
+    pub(super) fn recorded(&mut self, recorded: &Recorded, tenants: usize) -> Planned {
+        let number = self.drawn;
+        self.drawn += 1;
+        recorded.planned(number, tenants)
     }
 }
 

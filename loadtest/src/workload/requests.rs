@@ -1,31 +1,33 @@
-//! Requests: what is drawn, written out as the headers and bodies of the wire.
+//! Requests: what is drawn, as a decision with the headers that it is sent with.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 
+use super::decision::{Decision, Question, State};
 use super::draw::{Draw, Planned};
 use super::texts::Texts;
 use super::{Tenants, Workload, wording};
 
-const PRIORITY: &str = "x-docket-priority";
-const TIMEOUT: &str = "x-docket-timeout-ms";
+/// The lane, in headers that only docket reads.
+pub(crate) const PRIORITY: &str = "x-docket-priority";
+/// The deadline, likewise.
+pub(crate) const TIMEOUT: &str = "x-docket-timeout-ms";
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// `POST /v1/systemone`.
+    /// Answers to questions about a state.
     Decide,
-    /// `POST /v1/prewarm`.
+    /// That a state is read ahead of its questions.
     Prewarm,
 }
 
-/// A request ready to be sent.
+/// A request that a driver can write out in its server's form and send.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) route: Route,
@@ -35,7 +37,7 @@ pub(crate) struct Request {
     pub(crate) traffic: usize,
     pub(crate) tenant: usize,
     pub(crate) headers: Rc<HeaderMap>,
-    pub(crate) body: Bytes,
+    pub(crate) decision: Decision,
     /// Answers that must come back.
     pub(crate) questions: usize,
     /// Longest wait for the answer.
@@ -51,8 +53,10 @@ pub(crate) struct Requests {
     tenants: Tenants,
     draw: Draw,
     texts: Texts,
-    /// Questions of each kind of request, as JSON.
-    pools: Vec<Vec<String>>,
+    /// Questions of each kind of request.
+    pools: Vec<Vec<Rc<Question>>>,
+    /// `samples` of each kind of request, as JSON.
+    samples: Vec<Option<Rc<str>>>,
     /// By kind of request and tenant.
     heads: Vec<Vec<Rc<HeaderMap>>>,
 }
@@ -76,8 +80,13 @@ impl Requests {
         let heads = workload.traffic.iter().map(|traffic| {
             tenants.keys.iter().map(|key| head(host, key.as_deref(), traffic)).collect()
         });
+        // A whole number or "auto": the same in TOML and JSON.
+        let samples = |traffic: &super::Traffic| {
+            traffic.samples.as_ref().map(|samples| samples.to_string().into())
+        };
         Ok(Self {
             draw: Draw::new(seed, &workload, &tenants),
+            samples: workload.traffic.iter().map(samples).collect(),
             texts,
             pools: workload.traffic.iter().enumerate().map(pool).collect(),
             heads: heads.collect::<anyhow::Result<_>>()?,
@@ -96,9 +105,20 @@ impl Requests {
         &self.tenants.names
     }
 
-    /// Draws the next request.
+    /// All questions that may be asked.
+    pub(crate) fn questions(&self) -> impl Iterator<Item = &Question> {
+        let recorded = self.workload.recorded.iter().flat_map(|recorded| recorded.questions());
+        let drawn = self.pools.iter().flatten().map(Rc::as_ref);
+        // The questions of a recorded workload's kinds are never drawn.
+        recorded.chain(drawn.filter(|_| self.workload.recorded.is_none()))
+    }
+
+    /// Draws the next request, or takes the next one of the user's own.
     pub(crate) fn draw(&mut self) -> Planned {
-        self.draw.next(&self.texts)
+        match &self.workload.recorded {
+            Some(recorded) => self.draw.recorded(recorded, self.tenants.names.len()),
+            None => self.draw.next(&self.texts),
+        }
     }
 
     /// The prewarm of a planned request's state, as that request will find it.
@@ -143,7 +163,9 @@ impl Requests {
 
     /// Makes the texts of planned requests ahead of the run, as far as they are kept.
     pub(crate) fn prepare(&mut self, planned: &Planned) {
-        self.texts.get(planned.text);
+        if self.workload.recorded.is_none() {
+            self.texts.get(planned.text);
+        }
     }
 
     /// A prewarm leaves lane and deadline to the server: it is not the request that it prepares.
@@ -158,23 +180,11 @@ impl Requests {
         Rc::new(head)
     }
 
-    /// Writes a planned request out.
+    /// A planned request with all that a driver needs to write and send it.
     pub(crate) fn write(&mut self, planned: &Planned) -> Request {
         let traffic = usize::from(planned.traffic);
-        let (kind, pool) = (&self.workload.traffic[traffic], &self.pools[traffic]);
-        let text = self.texts.get(planned.text);
-        let state = text.version(planned.version);
-        let mut body = Vec::with_capacity(state.len() + 64 + planned.questions.len() * 160);
-        body.extend_from_slice(b"{\"state\":\"");
-        body.extend_from_slice(state.as_bytes());
-        body.push(b'"');
-        if planned.route == Route::Decide {
-            write_questions(&mut body, &planned.questions, pool);
-            // A whole number or "auto": the same in TOML and JSON.
-            let samples = kind.samples.iter().map(|samples| format!(",\"samples\":{samples}"));
-            samples.for_each(|samples| body.extend_from_slice(samples.as_bytes()));
-        }
-        body.push(b'}');
+        let decision = self.decision(planned);
+        let kind = &self.workload.traffic[traffic];
         let leaves = kind.disconnect.as_ref().filter(|_| planned.disconnects);
         Request {
             route: planned.route,
@@ -182,22 +192,27 @@ impl Requests {
             traffic,
             tenant: planned.tenant.into(),
             headers: self.headers(planned),
-            body: Bytes::from(body),
-            questions: planned.questions.len(),
+            questions: decision.questions.len(),
+            decision,
             patience: Duration::from_millis(kind.patience_ms.into()),
             leaves_after: leaves.map(|leaves| Duration::from_millis(leaves.after_ms.into())),
         }
     }
-}
 
-fn write_questions(body: &mut Vec<u8>, questions: &[u16], pool: &[String]) {
-    body.extend_from_slice(b",\"questions\":{");
-    for (index, question) in questions.iter().enumerate() {
-        let comma = if index == 0 { "" } else { "," };
-        body.extend_from_slice(format!("{comma}\"q{index}\":").as_bytes());
-        body.extend_from_slice(pool[usize::from(*question)].as_bytes());
+    fn decision(&mut self, planned: &Planned) -> Decision {
+        if let Some(recorded) = &self.workload.recorded {
+            return recorded.decision(planned);
+        }
+        let traffic = usize::from(planned.traffic);
+        let pool = &self.pools[traffic];
+        let question = |number: &u16| Rc::clone(&pool[usize::from(*number)]);
+        Decision {
+            state: State::prose(self.texts.get(planned.text), planned.version),
+            questions: planned.questions.iter().map(question).collect(),
+            samples: self.samples[traffic].clone(),
+            given: None,
+        }
     }
-    body.push(b'}');
 }
 
 fn resident((set, text, tenant, traffic): (usize, u32, usize, usize)) -> Planned {
@@ -214,7 +229,23 @@ fn resident((set, text, tenant, traffic): (usize, u32, usize, usize)) -> Planned
     }
 }
 
+/// The headers of a kind of request.
 fn head(host: &str, key: Option<&str>, traffic: &super::Traffic) -> anyhow::Result<Rc<HeaderMap>> {
+    let mut head = headers(host, key)?;
+    if let Some(lane) = traffic.lane {
+        head.insert(PRIORITY, HeaderValue::from_static(lane.as_str()));
+    }
+    if let Some(timeout_ms) = traffic.timeout_ms {
+        head.insert(TIMEOUT, HeaderValue::from(timeout_ms));
+    }
+    Ok(Rc::new(head))
+}
+
+/// The headers that every request to `host` has.
+///
+/// # Errors
+/// When a header cannot carry the host or the key.
+pub(crate) fn headers(host: &str, key: Option<&str>) -> anyhow::Result<HeaderMap> {
     let mut head = HeaderMap::new();
     head.insert(HOST, HeaderValue::from_str(host).context("the host of --url")?);
     head.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -224,11 +255,5 @@ fn head(host: &str, key: Option<&str>, traffic: &super::Traffic) -> anyhow::Resu
         value.set_sensitive(true);
         head.insert(AUTHORIZATION, value);
     }
-    if let Some(lane) = traffic.lane {
-        head.insert(PRIORITY, HeaderValue::from_static(lane.as_str()));
-    }
-    if let Some(timeout_ms) = traffic.timeout_ms {
-        head.insert(TIMEOUT, HeaderValue::from(timeout_ms));
-    }
-    Ok(Rc::new(head))
+    Ok(head)
 }

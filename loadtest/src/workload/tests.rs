@@ -31,7 +31,7 @@ fn bodies(text: &str, seed: u64, count: usize) -> Vec<Value> {
     let mut requests = requests(text, seed);
     let body = |_| {
         let planned = requests.draw();
-        serde_json::from_slice(&requests.write(&planned).body).unwrap()
+        serde_json::from_slice(&requests.write(&planned).body()).unwrap()
     };
     (0..count).map(body).collect()
 }
@@ -44,7 +44,7 @@ fn shipped_workloads_load_and_write_json() {
         for _ in 0..50 {
             let planned = requests.draw();
             let request = requests.write(&planned);
-            let body: Value = serde_json::from_slice(&request.body).unwrap();
+            let body: Value = serde_json::from_slice(&request.body()).unwrap();
             assert_eq!(body["questions"].as_object().unwrap().len(), request.questions, "{name}");
             assert!(body["state"].as_str().unwrap().len() > 50, "{name}");
         }
@@ -267,12 +267,12 @@ fn lanes_deadlines_keys_and_samples_reach_the_wire() {
     ] {
         assert_eq!(request.headers[name], value);
     }
-    let body: Value = serde_json::from_slice(&request.body).unwrap();
+    let body: Value = serde_json::from_slice(&request.body()).unwrap();
     assert_eq!(body["samples"], "auto");
     let prewarm = requests.write(&Requests::prewarm_of(&planned));
     assert!(!prewarm.headers.contains_key("x-docket-priority"));
     assert_eq!(
-        serde_json::from_slice::<Value>(&prewarm.body).unwrap(),
+        serde_json::from_slice::<Value>(&prewarm.body()).unwrap(),
         serde_json::json!({ "state": body["state"] })
     );
 }
