@@ -27,8 +27,10 @@ pub(crate) use requests::{PRIORITY, Request, Requests, Route, TIMEOUT, headers};
 use tenants::Tenants;
 pub(crate) use texts::TextKey;
 
+use crate::prose::Script;
+
 /// The workloads that come with the program: name and file.
-const SHIPPED: [(&str, &str); 10] = [
+const SHIPPED: [(&str, &str); 21] = [
     ("shared-states", include_str!("../workloads/shared-states.toml")),
     ("distinct-states", include_str!("../workloads/distinct-states.toml")),
     ("mixed-lanes", include_str!("../workloads/mixed-lanes.toml")),
@@ -39,6 +41,17 @@ const SHIPPED: [(&str, &str); 10] = [
     ("overload", include_str!("../workloads/overload.toml")),
     ("disconnects", include_str!("../workloads/disconnects.toml")),
     ("smoke", include_str!("../workloads/smoke.toml")),
+    ("classes", include_str!("../workloads/classes.toml")),
+    ("prewarm-0", include_str!("../workloads/prewarm-0.toml")),
+    ("prewarm-500", include_str!("../workloads/prewarm-500.toml")),
+    ("prewarm-5000", include_str!("../workloads/prewarm-5000.toml")),
+    ("registration", include_str!("../workloads/registration.toml")),
+    ("live-sessions", include_str!("../workloads/live-sessions.toml")),
+    ("short-decisions", include_str!("../workloads/short-decisions.toml")),
+    ("zipf", include_str!("../workloads/zipf.toml")),
+    ("scripts", include_str!("../workloads/scripts.toml")),
+    ("peers-shared", include_str!("../workloads/peers-shared.toml")),
+    ("peers-distinct", include_str!("../workloads/peers-distinct.toml")),
 ];
 
 /// A workload file.
@@ -52,6 +65,9 @@ pub(crate) struct Workload {
     pub(crate) burst: u32,
     /// How the starts of the open loop are spread; none is Poisson.
     pub(crate) arrivals: Option<Pattern>,
+    /// Weights of the scripts; a state is in one of them, and none given means that all are in Latin.
+    #[serde(default)]
+    pub(crate) scripts: BTreeMap<Script, f64>,
     /// Sets of states, by name.
     pub(crate) states: BTreeMap<String, StateSet>,
     /// Tenants and their shares of the requests; none means one without a name.

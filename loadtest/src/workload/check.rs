@@ -79,6 +79,10 @@ impl Workload {
             let weights: Vec<f64> = self.tenants.values().copied().collect();
             faults.weights("tenants", &weights);
         }
+        if !self.scripts.is_empty() {
+            let weights: Vec<f64> = self.scripts.values().copied().collect();
+            faults.weights("scripts", &weights);
+        }
         let weights: Vec<f64> = self.traffic.iter().map(|traffic| traffic.share).collect();
         faults.weights("traffic.share", &weights);
         for (name, set) in &self.states {

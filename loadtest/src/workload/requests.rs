@@ -73,7 +73,8 @@ impl Requests {
         seed: u64,
     ) -> anyhow::Result<Self> {
         let tenants = Tenants::new(&workload, keys)?;
-        let texts = Texts::new(seed, workload.states.values().cloned().collect());
+        let sets = workload.states.values().cloned().collect();
+        let texts = Texts::new(seed, sets, &workload.scripts);
         let pool = |(index, traffic): (usize, &super::Traffic)| {
             wording::pool(seed, index, &traffic.questions)
         };

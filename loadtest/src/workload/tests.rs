@@ -112,6 +112,11 @@ fn faults_name_the_field_the_value_and_the_limit() {
             "traffic[0].questions.options[0] is 1, must be from 2 to 255",
         ),
         (
+            "about = \"test\"",
+            "about = \"test\"\nscripts = { latin = 1, han = -1 }",
+            "scripts is -1, must be from 0 to 1000000000",
+        ),
+        (
             "kinds = { noul = 1, choice = 1 }",
             "kinds = {}",
             "traffic[0].questions.kinds adds up to 0, must be more",
@@ -166,6 +171,8 @@ fn misspelt_fields_and_lanes_are_named() {
     assert!(text.contains("unknown field `zpif`") && text.contains("`zipf`"), "{text}");
     let text = fault("states = \"s\"", "states = \"s\"\nlane = \"fast\"");
     assert!(text.contains("unknown variant `fast`") && text.contains("`urgent`"), "{text}");
+    let text = fault("about = \"test\"", "about = \"test\"\nscripts = { latim = 1 }");
+    assert!(text.contains("unknown variant `latim`") && text.contains("`cyrillic`"), "{text}");
     let text = fault("count = 10", "count = -1");
     assert!(text.contains("-1") && text.contains("count = -1"), "{text}");
 }

@@ -1,11 +1,11 @@
 //! The texts of states: each is a pure function of the seed and its number, made when first used.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use super::check::{BYTES_MAX, WORDS_MAX};
 use super::{Length, StateSet};
-use crate::prose::Prose;
+use crate::prose::{Prose, Script};
 use crate::random::{Random, Shares};
 
 /// Most bytes of texts that are kept. When they are full all are dropped, to be made again.
@@ -14,6 +14,7 @@ const KEPT_BYTES_MAX: usize = 512 << 20;
 /// Names of the streams of random numbers.
 const LENGTH_STREAM: u64 = 0x1e46;
 const TEXT_STREAM: u64 = 0x7e47;
+const SCRIPT_STREAM: u64 = 0x5c41;
 
 /// Which text: the set, and the number in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,13 +43,19 @@ impl Text {
 pub(super) struct Texts {
     seed: u64,
     sets: Vec<StateSet>,
+    /// None is Latin alone.
+    scripts: Vec<Script>,
+    script_shares: Shares,
     kept: HashMap<TextKey, Rc<Text>>,
     kept_bytes: usize,
 }
 
 impl Texts {
-    pub(super) fn new(seed: u64, sets: Vec<StateSet>) -> Self {
-        Self { seed, sets, kept: HashMap::new(), kept_bytes: 0 }
+    /// Texts of `sets`, in `scripts` by their weights.
+    pub(super) fn new(seed: u64, sets: Vec<StateSet>, scripts: &BTreeMap<Script, f64>) -> Self {
+        let script_shares = Shares::of(scripts.values().copied());
+        let scripts = scripts.keys().copied().collect();
+        Self { seed, sets, scripts, script_shares, kept: HashMap::new(), kept_bytes: 0 }
     }
 
     /// Whether the states of a set grow.
@@ -88,16 +95,25 @@ impl Texts {
         draw_length(&mixture[part], &mut random)
     }
 
+    /// The one script of a text. Drawn from a stream of its own: lengths and Latin words stay as they
+    /// are whatever other scripts there are.
+    fn script(&self, key: TextKey) -> Script {
+        let path = [SCRIPT_STREAM, key.set.into(), key.text.into()];
+        let drawn = self.script_shares.pick(&mut Random::of(self.seed, &path));
+        self.scripts.get(drawn).copied().unwrap_or_default()
+    }
+
     fn make(&self, key: TextKey) -> Text {
         let path = [TEXT_STREAM, key.set.into(), key.text.into()];
-        let mut prose = Prose::new(Random::of(self.seed, &path));
+        let mut prose = Prose::new(Random::of(self.seed, &path), self.script(key));
         let (length, in_bytes) = self.length(key);
         let mut text = String::new();
         if in_bytes {
             while text.len() < length as usize {
                 prose.push_word(&mut text);
             }
-            text.truncate(length as usize);
+            // Whole characters: up to three bytes short of it where they have several.
+            text.truncate(text.floor_char_boundary(length as usize));
             return Text { ends: vec![text.len()], text };
         }
         (0..length).for_each(|_| prose.push_word(&mut text));
@@ -134,6 +150,10 @@ fn draw_length(length: &Length, random: &mut Random) -> (u32, bool) {
 mod tests {
     use super::*;
 
+    fn latin(seed: u64, sets: Vec<StateSet>) -> Texts {
+        Texts::new(seed, sets, &BTreeMap::new())
+    }
+
     fn set(length: Vec<Length>, growth: Option<super::super::Growth>) -> Vec<StateSet> {
         let (zipf, in_turn, prewarm_lead_ms) = (Some(0.0), None, None);
         let resident = false;
@@ -150,17 +170,17 @@ mod tests {
 
     #[test]
     fn lengths_are_exact_in_words_and_in_bytes() {
-        let mut texts = Texts::new(1, set(vec![words(77)], None));
+        let mut texts = latin(1, set(vec![words(77)], None));
         assert_eq!(texts.get(key(3)).version(0).split(' ').count(), 77);
         let bytes = Length { words: None, bytes: Some(100), ..words(1) };
-        let mut texts = Texts::new(1, set(vec![bytes], None));
+        let mut texts = latin(1, set(vec![bytes], None));
         assert_eq!(texts.get(key(3)).version(0).len(), 100);
     }
 
     #[test]
     fn a_text_depends_on_seed_and_number_alone() {
         let text = |seed, number| {
-            let mut texts = Texts::new(seed, set(vec![words(50)], None));
+            let mut texts = latin(seed, set(vec![words(50)], None));
             texts.get(key(9));
             texts.get(key(number)).version(0).to_owned()
         };
@@ -173,7 +193,7 @@ mod tests {
     fn a_mixture_has_its_shares_and_a_lognormal_its_cap() {
         let long = Length { share: 5.0, ..words(6_000) };
         let short = Length { share: 95.0, sigma: 0.6, max: Some(1_000), ..words(350) };
-        let texts = Texts::new(4, set(vec![short, long], None));
+        let texts = latin(4, set(vec![short, long], None));
         let lengths: Vec<u32> = (0..10_000).map(|number| texts.length(key(number)).0).collect();
         let count = |test: &dyn Fn(u32) -> bool| lengths.iter().filter(|l| test(**l)).count();
         assert!((430..570).contains(&count(&|length| length == 6_000)));
@@ -184,12 +204,64 @@ mod tests {
     #[test]
     fn versions_extend_each_other_up_to_the_limit() {
         let growth = super::super::Growth { words: 40, max_words: 200 };
-        let mut texts = Texts::new(1, set(vec![words(100)], Some(growth)));
+        let mut texts = latin(1, set(vec![words(100)], Some(growth)));
         // 100, 140 and 180 words.
         assert_eq!(texts.versions(key(0)), 3);
         let text = texts.get(key(0));
         assert_eq!(text.version(2).split(' ').count(), 180);
         assert!(text.version(2).starts_with(text.version(1)));
         assert!(text.version(1).starts_with(text.version(0)));
+    }
+
+    #[test]
+    fn a_text_is_in_one_script_and_scripts_have_their_shares() {
+        let scripts =
+            BTreeMap::from([(Script::Latin, 8.0), (Script::Cyrillic, 1.0), (Script::Han, 1.0)]);
+        let mut texts = Texts::new(1, set(vec![words(40)], None), &scripts);
+        let mut counts = [0; 3];
+        for number in 0..2_000 {
+            let text = texts.get(key(number));
+            let text = text.version(0);
+            let kinds = [text.is_ascii(), text.contains(['о', 'е', 'л']), !text.contains(' ')];
+            let kind = kinds.iter().position(|is_it| *is_it).unwrap();
+            assert_eq!(kinds.iter().filter(|is_it| **is_it).count(), 1, "{text}");
+            counts[kind] += 1;
+        }
+        // Binomial, deviations of 18 and 13.
+        assert!((1_520..1_680).contains(&counts[0]), "{counts:?}");
+        assert!((140..260).contains(&counts[1]) && (140..260).contains(&counts[2]), "{counts:?}");
+    }
+
+    #[test]
+    fn other_scripts_leave_the_latin_texts_as_they_are() {
+        let mut alone = latin(1, set(vec![words(40)], None));
+        let scripts = BTreeMap::from([(Script::Latin, 1.0), (Script::Greek, 1.0)]);
+        let mut mixed = Texts::new(1, set(vec![words(40)], None), &scripts);
+        let pairs = (0..100).map(|number| (alone.get(key(number)), mixed.get(key(number))));
+        let same = pairs.filter(|(one, other)| one.version(0) == other.version(0)).count();
+        assert!((30..70).contains(&same), "{same}");
+    }
+
+    #[test]
+    fn lengths_in_bytes_end_with_a_whole_character() {
+        let bytes = Length { words: None, bytes: Some(100), ..words(1) };
+        for script in [Script::Cyrillic, Script::Devanagari, Script::Han] {
+            let mut texts =
+                Texts::new(1, set(vec![bytes.clone()], None), &BTreeMap::from([(script, 1.0)]));
+            assert!(
+                (0..10).all(|number| (98..=100).contains(&texts.get(key(number)).version(0).len()))
+            );
+        }
+    }
+
+    /// Reports that were made with a seed can be made again.
+    #[test]
+    fn a_text_is_what_it_was_in_the_first_version() {
+        let mut texts = latin(1, set(vec![words(24)], None));
+        assert_eq!(
+            texts.get(key(3)).version(0),
+            "When the signature was monthly nobody charged the angry supplier. We closed your \
+             device partly but the invoice is helpful. Your angry booking has"
+        );
     }
 }

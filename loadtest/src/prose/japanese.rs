@@ -1,0 +1,132 @@
+//! Japanese, without spaces: a word is one of the lists below or a particle, of one to seven characters.
+
+use super::Language;
+use super::Place::{self, OneOf, Word};
+
+const PEOPLE: Place = OneOf(&[
+    "お客様",
+    "運転手",
+    "店長",
+    "医者",
+    "技術者",
+    "隣人",
+    "配達員",
+    "会計士",
+    "上司",
+    "同僚",
+    "店員",
+    "旅行者",
+]);
+const THINGS: Place = OneOf(&[
+    "荷物",
+    "請求書",
+    "契約書",
+    "パスポート",
+    "パスワード",
+    "注文書",
+    "携帯電話",
+    "電池",
+    "住所録",
+    "報告書",
+    "切符",
+    "領収書",
+    "画面",
+    "プリンター",
+    "鍵",
+    "書類",
+    "保険証",
+    "手紙",
+    "予約表",
+    "案内状",
+]);
+const SHAPED: Place = OneOf(&[
+    "新しい",
+    "古い",
+    "大事な",
+    "高い",
+    "壊れた",
+    "急ぎの",
+    "間違った",
+    "正しい",
+    "普通の",
+    "なくした",
+    "重い",
+    "最後の",
+]);
+const POLITE: Place = OneOf(&[
+    "受け取りました",
+    "返しました",
+    "開けました",
+    "確認しました",
+    "送りました",
+    "探しました",
+    "見つけました",
+    "忘れました",
+    "払いました",
+    "交換しました",
+    "調べました",
+    "注文しました",
+    "修理しました",
+    "売りました",
+    "断りました",
+]);
+const PLAIN: Place = OneOf(&[
+    "送った",
+    "返した",
+    "開けた",
+    "忘れた",
+    "払った",
+    "調べた",
+    "売った",
+    "断った",
+    "見つけた",
+    "受け取った",
+]);
+const ADVERBS: Place = OneOf(&[
+    "昨日",
+    "今日",
+    "もう一度",
+    "すぐに",
+    "何度も",
+    "やっと",
+    "丁寧に",
+    "今夜",
+    "今朝",
+    "静かに",
+]);
+
+const SENTENCES: [&[Place]; 5] = [
+    &[PEOPLE, Word("は"), ADVERBS, SHAPED, THINGS, Word("を"), POLITE],
+    &[
+        Word("なぜ"),
+        PEOPLE,
+        Word("が"),
+        Word("私"),
+        Word("の"),
+        THINGS,
+        Word("を"),
+        PLAIN,
+        Word("のか"),
+        Word("教えて"),
+        Word("ください"),
+    ],
+    &[
+        PEOPLE,
+        Word("が"),
+        THINGS,
+        Word("を"),
+        PLAIN,
+        Word("ので、"),
+        Word("私"),
+        Word("は"),
+        SHAPED,
+        THINGS,
+        Word("を"),
+        POLITE,
+    ],
+    &[SHAPED, THINGS, Word("は"), Word("まだ"), Word("届いて"), Word("いません")],
+    &[Word("先週"), PEOPLE, Word("に"), THINGS, Word("と"), THINGS, Word("を"), Word("頼みました")],
+];
+
+/// The language of this script.
+pub(super) const LANGUAGE: Language = Language { gap: "", stop: "。", sentences: &SENTENCES };
