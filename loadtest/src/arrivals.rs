@@ -52,6 +52,17 @@ pub(crate) struct Schedule {
     pub(crate) duration: Duration,
 }
 
+impl Schedule {
+    /// Of starts that are given, for as long as is said, or as they last.
+    pub(crate) fn of(starts_us: Vec<u64>, duration: Option<Duration>) -> Self {
+        let last = Duration::from_micros(starts_us.last().copied().unwrap_or(0));
+        let duration = duration.unwrap_or(last + Duration::from_micros(1));
+        // Never zero, as it divides.
+        let rate = starts_us.len() as f64 / duration.as_secs_f64().max(1e-6);
+        Self { rate: (rate * 1e3).round() / 1e3, starts_us, duration }
+    }
+}
+
 impl Arrivals {
     /// Fixes the starts.
     ///

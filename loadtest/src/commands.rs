@@ -32,11 +32,9 @@ async fn run_open(open: &Open, workload: Workload) -> anyhow::Result<Report> {
     let (client, mut requests) = prepare(common, workload).await?;
     let (rate, duration, seed) = (open.rate, open.duration, common.seed);
     let recorded = requests.workload().recorded.as_ref().filter(|_| starting.arrivals.is_none());
-    let (arrivals, schedule) = match recorded.and_then(|recorded| recorded.starts_us(duration)) {
-        Some(starts_us) => {
-            let rate = starts_us.len() as f64 / duration.as_secs_f64();
-            ("recorded".to_owned(), Schedule { starts_us, rate, duration })
-        }
+    let starts_us = recorded.and_then(|all| all.starts_us(duration.unwrap_or(Duration::MAX)));
+    let (arrivals, schedule) = match starts_us {
+        Some(starts_us) => ("recorded".to_owned(), Schedule::of(starts_us, duration)),
         None => {
             let told = pattern.to_string();
             (told, Arrivals { pattern, rate, burst, duration, seed }.schedule()?)

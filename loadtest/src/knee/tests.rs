@@ -112,7 +112,7 @@ impl Driver for Worker {
             sleep_until(self.free.get()).await;
             Outcome::Answered
         };
-        Exchange { outcome, sent, ended: Instant::now(), reply: None, fault: None }
+        Exchange::bare(outcome, sent, Instant::now())
     }
 }
 
@@ -194,7 +194,7 @@ async fn errors_end_the_search_as_they_are_no_matter_of_the_rate() {
         async fn send(&self, _request: Request) -> Exchange {
             let (sent, fault) = (Instant::now(), Some("connection refused".to_owned()));
             let outcome = Outcome::ConnectionError;
-            Exchange { outcome, sent, ended: sent, reply: None, fault }
+            Exchange { fault, ..Exchange::bare(outcome, sent, sent) }
         }
     }
     let run = async |Step { rate, seed }| {

@@ -20,7 +20,7 @@ fn request(patience: Duration, leaves_after: Option<Duration>) -> Request {
 fn end(sent: Instant, outcome: Outcome, reason: &str, retry_after_ms: Option<u64>) -> Exchange {
     let reason = Some(reason.to_owned());
     let reply = Some(Reply { reason, retry_after_ms, ..Reply::default() });
-    Exchange { outcome, sent, ended: sent + MS, reply, fault: None }
+    Exchange { reply, ..Exchange::bare(outcome, sent, sent + MS) }
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn what_is_left_of_patience_and_of_a_stay_counts_from_the_first_sending() {
     assert_eq!(trail.again_at(&refusal), Some(now + MS * 201));
     let again = trail.shortened(&request, now + MS * 201).unwrap();
     assert_eq!((again.patience, again.leaves_after), (MS * 799, Some(MS * 499)));
-    assert_eq!(again.body, request.body);
+    assert_eq!(again.body(), request.body());
     // Its client has left while it waited for a connection.
     assert!(trail.shortened(&request, now + MS * 700).is_none());
     assert_eq!(trail.stop, Some(Stop::Impatient));
