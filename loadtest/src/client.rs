@@ -74,7 +74,7 @@ impl Client {
             && let Some(body) = bodies.next()
         {
             responses.push(send(body).await?);
-            if is_failed(&responses) {
+            if is_failed(&responses) || bodies.len() == 0 {
                 return Ok(responses);
             }
         }

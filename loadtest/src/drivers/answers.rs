@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use crate::workload::decision::{Kind, Question};
 
@@ -21,39 +22,52 @@ impl fmt::Display for Named<'_> {
     }
 }
 
-/// How many answers a body has; none where it is no body of answers.
-pub(super) fn count(body: &[u8]) -> Option<usize> {
-    #[derive(Deserialize)]
-    struct Body {
-        answers: Entries<IgnoredAny>,
-    }
-    serde_json::from_slice::<Body>(body).ok().map(|body| body.answers.0.len())
+/// A whole body of answers.
+#[derive(Debug, PartialEq)]
+pub(super) struct Read {
+    /// A distribution for each question, where they are wanted and can be read.
+    pub(super) distributions: Option<Vec<Vec<f64>>>,
+    /// `usage.input_tokens`.
+    pub(super) input_tokens: Option<u64>,
 }
 
-/// `usage.input_tokens` of a body, where it has them.
-pub(super) fn input_tokens(body: &[u8]) -> Option<u64> {
-    #[derive(Deserialize)]
-    struct Body {
-        usage: Usage,
-    }
-    #[derive(Deserialize)]
-    struct Usage {
-        input_tokens: u64,
-    }
-    serde_json::from_slice::<Body>(body).ok().map(|body| body.usage.input_tokens)
+/// A body, of whose answers `A` is made.
+#[derive(Deserialize)]
+struct Body<'b, A> {
+    answers: A,
+    /// Whatever it is: a usage of another shape does not spoil the answers.
+    #[serde(borrow)]
+    usage: Option<&'b RawValue>,
 }
 
-/// A distribution for each question; an empty one where there is none to be read. None where an
-/// answer is missing, or there are more.
-pub(super) fn read(body: &[u8], asked: &[Rc<Question>]) -> Option<Vec<Vec<f64>>> {
-    #[derive(Deserialize)]
-    struct Body {
-        answers: Entries<Option<One>>,
+#[derive(Deserialize)]
+struct Usage {
+    input_tokens: u64,
+}
+
+/// Reads a body; none where it does not have as many answers as there are questions.
+pub(super) fn read(body: &[u8], asked: &[Rc<Question>], wants: bool) -> Option<Read> {
+    let input_tokens = |usage: Option<&RawValue>| {
+        let usage = serde_json::from_str::<Usage>(usage?.get()).ok()?;
+        Some(usage.input_tokens)
+    };
+    if wants && let Ok(whole) = serde_json::from_slice::<Body<'_, Entries<Option<One>>>>(body) {
+        let Entries(entries, _) = whole.answers;
+        let distributions = distributions(&entries, asked);
+        let input_tokens = input_tokens(whole.usage);
+        return (entries.len() == asked.len()).then_some(Read { distributions, input_tokens });
     }
-    let Entries(entries, _) = serde_json::from_slice::<Body>(body).ok()?.answers;
-    if entries.len() != asked.len() {
-        return None;
-    }
+    let whole = serde_json::from_slice::<Body<'_, Count>>(body).ok()?;
+    let input_tokens = input_tokens(whole.usage);
+    (whole.answers.0 == asked.len()).then_some(Read { distributions: None, input_tokens })
+}
+
+/// A distribution for each question; an empty one where its answer has none. None where one has no
+/// answer.
+fn distributions(
+    entries: &[(Option<String>, Option<One>)],
+    asked: &[Rc<Question>],
+) -> Option<Vec<Vec<f64>>> {
     let answer = |(index, question): (usize, &Rc<Question>)| {
         let name = Named(question, index).to_string();
         // Nearly always they come in the order asked.
@@ -114,6 +128,41 @@ impl One {
             Kind::Score => all(&|index| index.to_string()),
             Kind::Other => Vec::new(),
         }
+    }
+}
+
+/// How many entries a JSON object or a list has.
+struct Count(usize);
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Counter)
+    }
+}
+
+struct Counter;
+
+impl<'de> Visitor<'de> for Counter {
+    type Value = Count;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object or a list")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Count, M::Error> {
+        let mut count = 0;
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+            count += 1;
+        }
+        Ok(Count(count))
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<Count, S::Error> {
+        let mut count = 0;
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            count += 1;
+        }
+        Ok(Count(count))
     }
 }
 
@@ -181,17 +230,34 @@ mod tests {
         ]
     }
 
-    const EXPECTED: [&[f64]; 3] = [&[0.91], &[0.88, 0.12], &[0.05, 0.1, 0.85]];
+    fn expected() -> Vec<Vec<f64>> {
+        vec![vec![0.91], vec![0.88, 0.12], vec![0.05, 0.1, 0.85]]
+    }
+
+    /// What is read where distributions are wanted; where they are not, the rest is the same.
+    fn wanted(body: &[u8]) -> Option<Read> {
+        let wanted = read(body, &asked(), true);
+        let counted = read(body, &asked(), false);
+        let input_tokens = wanted.as_ref().map(|read| read.input_tokens);
+        assert_eq!(counted.as_ref().map(|read| read.input_tokens), input_tokens);
+        assert!(counted.is_none_or(|read| read.distributions.is_none()));
+        wanted
+    }
 
     #[test]
     fn a_systemone_body_gives_a_distribution_a_question() {
         let body = br#"{"model": "m", "answers": {
             "q0": {"type": "noul", "noul": 0.91},
-            "q1": {"type": "choice", "choice": "b", "confidence": 0.8, "probabilities": {"b": 0.88, "a": 0.12}},
-            "q2": {"type": "score", "score": 1.8, "legend": {"0": "calm"}, "probabilities": {"0": 0.05, "1": 0.1, "2": 0.85}}},
+            "q1": {"type": "choice", "choice": "b", "confidence": 0.8,
+                "probabilities": {"b": 0.88, "a": 0.12}},
+            "q2": {"type": "score", "score": 1.8, "legend": {"0": "calm"},
+                "probabilities": {"0": 0.05, "1": 0.1, "2": 0.85}}},
             "usage": {"input_tokens": 93, "output_tokens": 0}}"#;
-        assert_eq!(read(body, &asked()).unwrap(), EXPECTED);
-        assert_eq!((count(body), input_tokens(body)), (Some(3), Some(93)));
+        let read = wanted(body).unwrap();
+        assert_eq!(
+            (read.distributions.unwrap().as_slice(), read.input_tokens),
+            (&expected()[..], Some(93))
+        );
     }
 
     #[test]
@@ -199,34 +265,41 @@ mod tests {
         let body = br#"{"answers": {
             "q2": {"probabilities": {"furious": 0.85, "calm": 0.05, "cross": 0.1}},
             "q0": {"probabilities": {"no": 0.09, "yes": 0.91}},
-            "q1": {"probabilities": {"a": 0.12, "b": 0.88}}}}"#;
-        assert_eq!(read(body, &asked()).unwrap(), EXPECTED);
+            "q1": {"probabilities": {"a": 0.12, "b": 0.88}}}, "usage": "none"}"#;
+        assert_eq!(
+            wanted(body).unwrap(),
+            Read { distributions: Some(expected()), input_tokens: None }
+        );
     }
 
     #[test]
     fn a_list_of_answers_is_in_the_order_asked() {
         let body = br#"{"answers": [
             {"type": "predicate", "name": null, "probability": 0.91},
-            {"type": "choice", "probabilities": [{"value": "b", "probability": 0.88}, {"value": "a", "probability": 0.12}]},
-            {"type": "score", "probabilities": [{"value": 0, "label": "calm", "probability": 0.05},
+            {"type": "choice", "probabilities": [
+                {"value": "b", "probability": 0.88}, {"value": true, "probability": 0.12}]},
+            {"type": "score", "probabilities": [
+                {"value": 0, "label": "calm", "probability": 0.05},
                 {"value": 1, "probability": 0.1}, {"value": 2, "probability": 0.85}]}]}"#;
-        assert_eq!(read(body, &asked()).unwrap(), EXPECTED);
-        assert_eq!(count(body), Some(3));
+        assert_eq!(wanted(body).unwrap().distributions, Some(expected()));
     }
 
     #[test]
     fn what_has_no_distribution_is_empty() {
         let body =
             br#"{"answers": {"q0": null, "q1": {"probabilities": {"b": 1}}, "q2": {"noul": 0.5}}}"#;
-        assert_eq!(read(body, &asked()).unwrap(), [[0.0; 0]; 3]);
+        assert_eq!(wanted(body).unwrap().distributions, Some(vec![Vec::new(); 3]));
+        // A shape that nobody knows is an answer all the same.
+        let foreign = br#"{"answers": {"q0": 1, "q1": "b", "q2": []}}"#;
+        assert_eq!(wanted(foreign).unwrap().distributions, None);
+        let renamed = br#"{"answers": {"x": {}, "q1": {}, "q2": {}}}"#;
+        assert_eq!(wanted(renamed).unwrap().distributions, None);
     }
 
     #[test]
     fn an_answer_to_every_question_is_wanted() {
-        let body = br#"{"answers":{"q0":{"noul":0.5},"q1":{}},"usage":{}}"#;
-        assert_eq!((read(body, &asked()), count(body), input_tokens(body)), (None, Some(2), None));
-        let other = br#"{"answers":{"q0":{},"q1":{},"q3":{}}}"#;
-        assert_eq!(read(other, &asked()), None);
-        assert_eq!((read(b"{\"answers\":", &asked()), count(b"[]")), (None, None));
+        assert_eq!(wanted(br#"{"answers": {"q0": {"noul": 0.5}, "q1": {}}, "usage": {}}"#), None);
+        assert_eq!(wanted(br#"{"answers": {"q0": {}, "q1": {}, "q2": {}, "q3": {}}}"#), None);
+        assert_eq!([&b"{\"answers\":"[..], b"[]", b""].map(wanted), [None, None, None]);
     }
 }

@@ -72,15 +72,16 @@ impl Whole {
         if request.route == Route::Prewarm {
             return End { complete: true, reply, ..End::default() };
         }
-        let asked = &request.decision.questions;
-        let answers = if wants { answers::read(&response.body, asked) } else { None };
-        let complete = answers.is_some() || answers::count(&response.body) == Some(asked.len());
+        let Some(read) = answers::read(&response.body, &request.decision.questions, wants) else {
+            let fault = Some(format!("200 OK: {}", excerpt(&response.body)));
+            return End { reply, fault, ..End::default() };
+        };
         // Elsewhere the state is counted with every question.
         let counts_once =
             matches!(self.driver, Driver::Systemone | Driver::Decisio | Driver::SelfServe);
-        let input_tokens = answers::input_tokens(&response.body).filter(|_| counts_once);
-        let fault = (!complete).then(|| format!("200 OK: {}", excerpt(&response.body)));
-        End { complete, reply: Reply { input_tokens, ..reply }, answers, fault }
+        let input_tokens = read.input_tokens.filter(|_| counts_once);
+        let reply = Reply { input_tokens, ..reply };
+        End { complete: true, reply, answers: read.distributions, fault: None }
     }
 
     /// Why a question cannot be asked.
