@@ -1,5 +1,8 @@
 //! What was typed.
 
+mod compare;
+mod reporting;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +12,8 @@ use clap::{Args, Parser, Subcommand};
 use crate::arrivals::{DURATION_MAX, FORMS, Pattern};
 use crate::client::CONNECTIONS_MAX;
 use crate::drivers::Settings;
+pub(crate) use compare::Compare;
+pub(crate) use reporting::Reporting;
 
 /// Measures what decisions wait for on a server, over HTTP.
 #[derive(Debug, Parser)]
@@ -26,6 +31,9 @@ pub(crate) enum Command {
     Closed(Closed),
     /// Find the highest rate at which enough of the requests are answered within their limits
     Knee(Knee),
+    /// Compare two reports, or pairs of them: A against B, and whether the difference is more than
+    /// noise
+    Compare(Compare),
     /// Check that a server answers: a short closed loop that fails unless every request is answered
     Smoke(Smoke),
     /// Serve nothing, fast: the server against which the generator itself is measured
@@ -54,6 +62,8 @@ pub(crate) struct Common {
     /// Also write the measures as JSON
     #[arg(long, value_name = "OUT")]
     pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reporting: Reporting,
 }
 
 impl Common {

@@ -6,10 +6,11 @@ use anyhow::{bail, ensure};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::arrivals::{Arrivals, Pattern, Schedule};
-use crate::cli::{Closed, Common, Knee, Open, Smoke, Starting};
+use crate::cli::{Closed, Common, Knee, Open, Reporting, Smoke, Starting};
 use crate::client::{Client, Target};
 use crate::knee::{self, Aim, Step};
 use crate::load::{self, Load, Until};
+use crate::observe::Observation;
 use crate::pacer::Pacer;
 use crate::report::{Loop, Report, Sweep};
 use crate::workload::{Requests, Workload};
@@ -44,14 +45,16 @@ async fn run_open(open: &Open, workload: Workload) -> anyhow::Result<Report> {
     ensure!(warm_up < duration, "--warm-up {warm_up:?} must be below --duration {duration:?}");
     let plan = load::plan(&mut requests, &schedule.starts_us);
     let connections = starting.connections;
-    let mut report = report(common, &requests, Loop::Open { rate, duration, connections });
+    let mut report = report(common, &requests, Loop::Open { rate, duration, connections })?;
     report.arrivals = arrivals;
 
     let load = Load::new(client, requests, warm_up);
     load.make_resident().await?;
+    let observation = Observation::begin(&open.common, &load, Some(duration)).await?;
     let cpu = cpu_time();
     load.open(plan, connections, Pacer::precise()?).await?;
     report.cpu = cpu_time().saturating_sub(cpu);
+    observation.end(&mut report).await;
     (report.measures, report.load, report.whole) = load.finish();
     report.retries = load.retries();
     Ok(report)
@@ -104,13 +107,15 @@ pub(crate) async fn closed(closed: &Closed) -> anyhow::Result<Report> {
     let neither = closed.requests.is_none() && closed.duration.is_none();
     let duration = if neither { Some(DURATION_DEFAULT) } else { closed.duration };
     let until = Until { requests: closed.requests, duration };
-    let mut report = report(&closed.common, &requests, Loop::Closed { clients: closed.clients });
+    let mut report = report(&closed.common, &requests, Loop::Closed { clients: closed.clients })?;
 
     let load = Load::new(client, requests, closed.common.warm_up);
     load.make_resident().await?;
+    let observation = Observation::begin(&closed.common, &load, duration).await?;
     let cpu = cpu_time();
     load.closed(closed.clients, until).await?;
     report.cpu = cpu_time().saturating_sub(cpu);
+    observation.end(&mut report).await;
     (report.measures, report.load, report.whole) = load.finish();
     report.retries = load.retries();
     Ok(report)
@@ -129,6 +134,7 @@ pub(crate) async fn smoke(smoke: &Smoke) -> anyhow::Result<Report> {
         key: smoke.key.clone(),
         warm_up: Duration::ZERO,
         json: None,
+        reporting: Reporting { quiet: true, ..Reporting::default() },
     };
     let (clients, requests) = (smoke.clients, Some(smoke.requests));
     closed(&Closed { common, clients, requests, duration: None }).await
@@ -158,8 +164,9 @@ async fn prepare(common: &Common, workload: Workload) -> anyhow::Result<(Client,
     Ok((client, requests))
 }
 
-fn report(common: &Common, requests: &Requests, kind: Loop) -> Report {
-    Report {
+fn report(common: &Common, requests: &Requests, kind: Loop) -> anyhow::Result<Report> {
+    let tenants = requests.tenant_names().to_vec();
+    Ok(Report {
         kind,
         workload: common.workload.clone(),
         about: requests.workload().about.clone(),
@@ -168,9 +175,10 @@ fn report(common: &Common, requests: &Requests, kind: Loop) -> Report {
         unwarmed: !common.driver.driver.prewarms() && requests.workload().wants_prewarms(),
         seed: common.seed,
         warm_up: common.warm_up,
-        tenants: requests.tenant_names().to_vec(),
+        weights: common.reporting.weights(&tenants)?,
+        tenants,
         ..Report::default()
-    }
+    })
 }
 
 /// What this process has used of a processor.

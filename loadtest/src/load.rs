@@ -115,7 +115,7 @@ impl<D: Driver + 'static> Load<D> {
     ) -> anyhow::Result<()> {
         let (slots, count) = (Arc::new(Semaphore::new(connections as usize)), plan.len() as u64);
         let began = Instant::now();
-        self.began.set(began);
+        self.begin(began);
         let last_us = plan.last().map_or(0, |start| start.at_us);
         self.last_start.set(Some(began + Duration::from_micros(last_us)));
         // Until when requests waited for a connection.
@@ -149,7 +149,7 @@ impl<D: Driver + 'static> Load<D> {
     /// When a client panicked.
     pub(crate) async fn closed(self: &Rc<Self>, clients: u32, until: Until) -> anyhow::Result<()> {
         let began = Instant::now();
-        self.began.set(began);
+        self.begin(began);
         let deadline = until.duration.map(|duration| began + duration);
         self.last_start.set(deadline);
         let left = Rc::new(Cell::new(until.requests.unwrap_or(u64::MAX)));
@@ -166,6 +166,12 @@ impl<D: Driver + 'static> Load<D> {
             worker.await.context("a client of the generator panicked")?;
         }
         Ok(())
+    }
+
+    /// Notes when the run begins, and its measures after the warm-up.
+    fn begin(&self, at: Instant) {
+        self.began.set(at);
+        self.measures.borrow_mut().begin(at + self.warm_up);
     }
 
     fn next(&self) -> Request {
@@ -185,6 +191,7 @@ impl<D: Driver + 'static> Load<D> {
         let route = request.route;
         let (mut label, retries) = self.label(&request, intended);
         label.waited = waited;
+        self.measures.borrow_mut().started += 1;
         let again = (retries > 0).then(|| request.clone());
         let mut exchange = self.driver.send(request).await;
         label.first_sent = exchange.sent;
@@ -240,6 +247,7 @@ impl<D: Driver + 'static> Load<D> {
             lane: traffic.lane.map_or(NO_LANE, crate::workload::Lane::as_str),
             tenant: request.tenant,
             questions: request.questions,
+            state: request.state,
             limit: traffic.limit_ms.map(|limit| Duration::from_millis(limit.into())),
             intended,
             first_sent: intended,
@@ -253,6 +261,12 @@ impl<D: Driver + 'static> Load<D> {
     /// What became of refused requests that could be sent again.
     pub(crate) fn retries(&self) -> Retries {
         self.retries.take()
+    }
+
+    /// What is measured so far, how long the run has gone on, and its warm-up: for live progress.
+    pub(crate) fn with<T>(&self, read: impl FnOnce(&Measures, Duration, Duration) -> T) -> T {
+        let elapsed = Instant::now().saturating_duration_since(self.began.get());
+        read(&self.measures.borrow(), elapsed, self.warm_up)
     }
 
     /// The measures, and how long requests were started and until the last end, after the warm-up.

@@ -7,6 +7,7 @@
 //! workload (TOML, seed) ─▶ requests ─┐
 //! arrivals (rate, seed) ─▶ plan ─────┴▶ load: open or closed ─▶ client (driver) ─▶ server
 //!                                          └─ exchange (one end each) ─▶ measures ─▶ report
+//! reports (JSON) ─▶ compare
 //! ```
 #![expect(clippy::print_stdout, reason = "a report is its output")]
 
@@ -14,43 +15,50 @@ mod arrivals;
 mod cli;
 mod client;
 mod commands;
+mod compare;
 mod drivers;
 mod exchange;
+mod html;
 mod knee;
 mod load;
+mod machine;
 mod measure;
 mod null;
+mod observe;
 mod pacer;
+mod progress;
 mod prose;
 mod random;
 mod report;
 mod retries;
+mod server;
 mod workload;
 
-use std::path::Path;
-
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use clap::Parser as _;
 
-use cli::{Cli, Command};
+use cli::{Cli, Command, Common};
 use report::Sweep;
 
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let tasks = tokio::task::LocalSet::new();
-    let (report, json) = match &cli.command {
+    let (report, json, html) = match &cli.command {
         Command::Open(open) => {
-            (tasks.block_on(&runtime, commands::open(open))?, open.common.json.as_ref())
+            let report = tasks.block_on(&runtime, commands::open(open))?;
+            (report, open.common.json.as_ref(), open.common.reporting.html.as_ref())
         }
         Command::Closed(closed) => {
-            (tasks.block_on(&runtime, commands::closed(closed))?, closed.common.json.as_ref())
+            let report = tasks.block_on(&runtime, commands::closed(closed))?;
+            (report, closed.common.json.as_ref(), closed.common.reporting.html.as_ref())
         }
         Command::Knee(knee) => {
             let sweep = tasks.block_on(&runtime, commands::knee(knee))?;
-            return finish_knee(&sweep, knee.common.json.as_deref());
+            return finish_knee(&sweep, &knee.common);
         }
-        Command::Smoke(smoke) => (tasks.block_on(&runtime, commands::smoke(smoke))?, None),
+        Command::Smoke(smoke) => (tasks.block_on(&runtime, commands::smoke(smoke))?, None, None),
+        Command::Compare(files) => return compare::run(files),
         Command::Null(null) => {
             println!("answering every request at once on http://127.0.0.1:{}", null.port);
             return tasks.block_on(&runtime, null::serve(null.port));
@@ -58,7 +66,10 @@ fn main() -> anyhow::Result<()> {
     };
     println!("{}", report.table());
     if let Some(path) = json {
-        write_json(path, &report.json())?;
+        report::write(path, &report::json_text(&report.json())?)?;
+    }
+    if let Some(path) = html {
+        report::write(path, &report.html())?;
     }
     let (answered, sent) = (report.answered(), report.sent());
     let wants_all = matches!(cli.command, Command::Smoke(_));
@@ -68,16 +79,14 @@ fn main() -> anyhow::Result<()> {
 }
 
 /// A search that found no rate which holds has failed.
-fn finish_knee(sweep: &Sweep, json: Option<&Path>) -> anyhow::Result<()> {
+fn finish_knee(sweep: &Sweep, common: &Common) -> anyhow::Result<()> {
     println!("\n{}", sweep.table());
-    if let Some(path) = json {
-        write_json(path, &sweep.json())?;
+    if let Some(path) = &common.json {
+        report::write(path, &report::json_text(&sweep.json())?)?;
+    }
+    if let Some(path) = &common.reporting.html {
+        report::write(path, &sweep.html())?;
     }
     ensure!(sweep.knee.is_some(), "{}", sweep.verdict());
     Ok(())
-}
-
-fn write_json(path: &Path, json: &serde_json::Value) -> anyhow::Result<()> {
-    std::fs::write(path, format!("{json:#}\n"))
-        .with_context(|| format!("--json {}", path.display()))
 }

@@ -1,17 +1,30 @@
 //! The report of a run: one set of numbers, as a table for people and as JSON for programs.
 
+mod html;
 mod json;
+mod layout;
+mod shares;
 mod sweep;
 mod table;
+mod verdict;
 
+use std::path::Path;
 use std::time::Duration;
+
+use anyhow::Context as _;
 
 use crate::drivers::Driver;
 use crate::exchange::Outcome;
+use crate::machine::Machine;
 use crate::measure::{Group, Measures};
 use crate::retries::Retries;
+use crate::server::Seen;
+
 pub(crate) use json::times as times_json;
+pub(crate) use layout::text as json_text;
+pub(crate) use shares::Share;
 pub(crate) use sweep::{STEP_TITLES, Sweep};
+pub(crate) use verdict::{percent, short, time};
 
 /// Lag of the 99th percentile above which the generator's own delay is no longer negligible, where it
 /// is also over [`LAG_SHARE_MAX`] of the latency.
@@ -20,6 +33,9 @@ const LAG_MS_MAX: f64 = 1.0;
 const LAG_SHARE_MAX: f64 = 0.05;
 /// Share of one core above which one thread is about to be too slow.
 const CPU_SHARE_MAX: f64 = 0.8;
+
+/// Load average for each core, before the run, above which the machine had other things to do.
+const LOAD_PER_CORE_MAX: f64 = 2.0;
 
 /// Which loop ran, and with what.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +58,8 @@ pub(crate) struct Report {
     pub(crate) warm_up: Duration,
     /// Names of the tenants, by number.
     pub(crate) tenants: Vec<String>,
+    /// Their weights, where fairness is to be by weight.
+    pub(crate) weights: Vec<f64>,
     pub(crate) measures: Measures,
     pub(crate) retries: Retries,
     /// The pattern of the arrivals, as the command line has it; empty in a closed loop.
@@ -51,6 +69,10 @@ pub(crate) struct Report {
     pub(crate) whole: Duration,
     /// What the generator used of a processor.
     pub(crate) cpu: Duration,
+    /// What was seen of the server from outside.
+    pub(crate) server: Seen,
+    /// The generator's machine.
+    pub(crate) machine: Machine,
 }
 
 impl Default for Report {
@@ -65,12 +87,15 @@ impl Default for Report {
             seed: 0,
             warm_up: Duration::ZERO,
             tenants: Vec::new(),
+            weights: Vec::new(),
             measures: Measures::default(),
             retries: Retries::default(),
             arrivals: String::new(),
             load: Duration::ZERO,
             whole: Duration::ZERO,
             cpu: Duration::ZERO,
+            server: Seen::default(),
+            machine: Machine::default(),
         }
     }
 }
@@ -106,6 +131,17 @@ impl Report {
         self.cpu.as_secs_f64() / seconds(self.whole + self.warm_up)
     }
 
+    /// Processor cores that the server kept busy; none where that is not known.
+    fn server_cores(&self) -> Option<f64> {
+        self.server.usage.as_ref().map(crate::server::Usage::cores)
+    }
+
+    /// Milliseconds of a core that the server used for each answered decision.
+    fn server_cpu_ms(&self) -> Option<f64> {
+        let usage = self.server.usage.as_ref().filter(|_| self.answered() > 0)?;
+        Some(usage.cpu.as_secs_f64() * 1e3 / self.answered() as f64)
+    }
+
     /// Lanes and tenants, each with its kind and name.
     fn groups(&self) -> impl Iterator<Item = (&'static str, &str, &Group)> {
         let lanes = self.measures.lanes.iter().map(|(lane, group)| ("lane", *lane, group));
@@ -122,7 +158,7 @@ impl Report {
                  users' (coordinated omission); use it for capacity"
                     .to_owned(),
             );
-            doubts.extend(self.busy());
+            doubts.extend(self.busy().into_iter().chain(self.disturbed()));
             return doubts;
         };
         let waited = self.measures.connection_wait.count();
@@ -140,7 +176,7 @@ impl Report {
                  {lag_ms:.2} ms, and the latency's {latency_ms:.2} ms"
             ));
         }
-        doubts.extend(self.busy());
+        doubts.extend(self.busy().into_iter().chain(self.disturbed()));
         doubts
     }
 
@@ -150,6 +186,16 @@ impl Report {
                 "--driver {} cannot read a state ahead of its questions: states that the workload wants \
                  resident or prewarmed were not",
                 self.driver.as_str()
+            )
+        })
+    }
+
+    fn disturbed(&self) -> Option<String> {
+        let (load, cores) = (self.machine.load_before?, self.machine.cores?);
+        (load > LOAD_PER_CORE_MAX * cores as f64).then(|| {
+            format!(
+                "other work ran on the generator's machine: its load average was {load:.2} before \
+                 the run, on {cores} cores"
             )
         })
     }
@@ -164,6 +210,14 @@ impl Report {
             )
         })
     }
+}
+
+/// Writes a report's file.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
 }
 
 /// Never zero, as it divides.

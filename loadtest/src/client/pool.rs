@@ -42,6 +42,13 @@ impl Target {
     }
 }
 
+impl Target {
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
 /// One connection; closed when dropped, with whatever was on its way.
 #[derive(Debug)]
 pub(super) struct Connection {

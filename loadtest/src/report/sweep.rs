@@ -87,6 +87,11 @@ impl Sweep {
         })
     }
 
+    /// The whole sweep as a page.
+    pub(crate) fn html(&self) -> String {
+        super::html::sweep::page(&self.steps, self.goodput, self.knee)
+    }
+
     /// Whether a rate that holds and one that does not are as near as was wanted.
     pub(crate) fn is_found(&self) -> bool {
         let (Some(knee), Some(failed)) = (self.knee, self.failed) else { return false };

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::{Loop, Report, seconds};
 use crate::exchange::Outcome;
-use crate::measure::{Group, Times};
+use crate::measure::{Fairness, Group, Stage, Times};
 
 impl Report {
     /// The whole report as text.
@@ -23,8 +23,10 @@ impl Display for Table<'_> {
         latencies(out, report)?;
         stages(out, report)?;
         groups(out, report)?;
+        fairness(out, report)?;
         refusals(out, report)?;
         report.retries.write(out)?;
+        server(out, report)?;
         generator(out, report)
     }
 }
@@ -130,13 +132,31 @@ fn stages(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
         return writeln!(out, "\nthe server does not say where its time went");
     }
     titles(out, "where it went, ms")?;
-    row(out, "queue wait", &stages.queue)?;
-    row(out, "state wait", &stages.state)?;
-    row(out, "engine wait", &stages.engine_wait)?;
-    row(out, "engine time", &stages.engine)?;
-    row(out, "other", &stages.other)?;
+    for stage in Stage::ALL.into_iter().filter(|stage| *stage != Stage::Unexplained) {
+        row(out, &stage.title(), stages.of(stage))?;
+    }
     row(out, "total, by the server", &stages.total)?;
-    row(out, "unexplained", &stages.unexplained)
+    row(out, "unexplained", stages.of(Stage::Unexplained))?;
+    stages_by_lane(out, report)
+}
+
+/// Means, where there is more than one lane.
+fn stages_by_lane(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+    if report.measures.lanes.len() < 2 {
+        return Ok(());
+    }
+    write!(out, "\n{:<22}", "mean by lane, ms")?;
+    Stage::ALL.iter().try_for_each(|stage| write!(out, "{:>12}", stage.title()))?;
+    writeln!(out)?;
+    for (lane, group) in &report.measures.lanes {
+        write!(out, "{:<22}", format!("lane {lane}"))?;
+        for mean in Stage::ALL.map(|stage| group.stages.mean_ms(stage)) {
+            let mean = mean.map_or("-".to_owned(), |mean| format!("{mean:.2}"));
+            write!(out, "{mean:>12}")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
 }
 
 fn groups(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
@@ -162,6 +182,24 @@ fn group_row(out: &mut Formatter<'_>, group: &Group) -> fmt::Result {
     writeln!(out, "{computed_tokens:>11}{cached_tokens:>11}{loaded_tokens:>11}")
 }
 
+/// How evenly the tenants were served, where there is more than one.
+fn fairness(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+    let name = |tenant: usize| report.tenants.get(tenant).map_or("?", String::as_str);
+    let mut line = |what: &str, of: Option<Fairness>| match of {
+        Some(Fairness { jain, gap, least, most }) => writeln!(
+            out,
+            "fairness of {what}: Jain {jain:.3}, largest gap {gap:.1}: {} {:.1}, {} {:.1}",
+            name(least.0),
+            least.1,
+            name(most.0),
+            most.1,
+        ),
+        None => Ok(()),
+    };
+    line("tokens computed under load per weight", report.fairness_of_tokens())?;
+    line("mean latencies, ms", report.fairness_of_latency())
+}
+
 fn refusals(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     let measures = &report.measures;
     if measures.statuses.keys().any(|status| *status != 200) {
@@ -181,6 +219,37 @@ fn refusals(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
         )?;
     }
     Ok(())
+}
+
+/// What the server used and computed twice, as far as that is known.
+fn server(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+    let found = report.measures.prefill.duplicates();
+    let by_server = report.server.duplicate_tokens;
+    let told = |tokens: Option<u64>| tokens.map_or("not told".to_owned(), |n| n.to_string());
+    writeln!(
+        out,
+        "\nstate tokens computed twice: {} by the server's count, {} by the answers ({} of {} \
+         states told enough)",
+        told(by_server),
+        told((found.states_told > 0).then_some(found.tokens)),
+        found.states_told,
+        found.states,
+    )?;
+    let Some(usage) = &report.server.usage else {
+        return writeln!(out, "server: processor time and memory are not known");
+    };
+    let per_decision = report.server_cpu_ms().map_or("-".to_owned(), |ms| format!("{ms:.2}"));
+    let (cores, mib) = (usage.cores(), |bytes: u64| bytes >> 20);
+    let ever = usage.rss_bytes_ever.map(|bytes| format!(", {} MiB since its start", mib(bytes)));
+    let (name, pid) = (usage.name.as_deref().unwrap_or("by its metrics"), usage.pid);
+    let pid = pid.map_or(String::new(), |pid| format!(" {pid}"));
+    writeln!(
+        out,
+        "server: {name}{pid}, {cores:.2} cores, {per_decision} ms of a core a decision; memory at \
+         most {} MiB{}",
+        mib(usage.rss_bytes_max),
+        ever.unwrap_or_default(),
+    )
 }
 
 fn generator(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {

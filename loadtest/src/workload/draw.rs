@@ -29,6 +29,14 @@ pub(crate) struct Planned {
     pub(crate) disconnects: bool,
 }
 
+impl Planned {
+    /// A number for the text of its state in its version: set, text and version side by side.
+    pub(crate) fn state(&self) -> u64 {
+        let version = u16::try_from(self.version).unwrap_or(u16::MAX);
+        u64::from(self.text.set) << 48 | u64::from(self.text.text) << 16 | u64::from(version)
+    }
+}
+
 /// What is drawn from, and how far it has come.
 #[derive(Debug)]
 pub(super) struct Draw {

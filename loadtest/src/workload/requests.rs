@@ -36,6 +36,8 @@ pub(crate) struct Request {
     /// Number of its kind of request, and of its tenant.
     pub(crate) traffic: usize,
     pub(crate) tenant: usize,
+    /// Which text its state is: another number, another text.
+    pub(crate) state: u64,
     pub(crate) headers: Rc<HeaderMap>,
     pub(crate) decision: Decision,
     /// Answers that must come back.
@@ -192,6 +194,7 @@ impl Requests {
             number: planned.number,
             traffic,
             tenant: planned.tenant.into(),
+            state: planned.state(),
             headers: self.headers(planned),
             questions: decision.questions.len(),
             decision,

@@ -1,0 +1,124 @@
+//! What is compared: the measures that both sides have.
+
+use super::runs::{Run, part};
+
+/// Which direction is an improvement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Better {
+    More,
+    Less,
+    /// Neither is better by itself.
+    Neither,
+}
+
+/// A measure: what it is called, and where it stands in a report.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Measure {
+    pub(super) name: String,
+    /// JSON pointers of the value, and of what it is divided by.
+    of: String,
+    per: Option<&'static str>,
+    pub(super) better: Better,
+    /// Whether it belongs on a first look.
+    pub(super) is_main: bool,
+}
+
+impl Measure {
+    /// Its value in a report.
+    pub(super) fn value(&self, run: &Run) -> Option<f64> {
+        let value = run.number(&self.of)?;
+        let Some(per) = self.per else { return Some(value) };
+        run.number(per).filter(|per| *per > 0.0).map(|per| value / per)
+    }
+}
+
+use Better::{Less, More, Neither};
+
+/// Of the whole run: name, place, direction, and whether it is on the first look.
+const WHOLE: [(&str, &str, Better, bool); 27] = [
+    ("requests/s offered", "/offered_rate", Neither, false),
+    ("decisions/s answered", "/achieved_rate", More, true),
+    ("questions/s answered", "/answers_rate", More, false),
+    ("good of admitted", "/all/goodput", More, true),
+    ("good of offered", "/all/offered_goodput", More, false),
+    ("latency mean, ms", "/all/latency_ms/mean", Less, true),
+    ("latency p50, ms", "/all/latency_ms/p50", Less, true),
+    ("latency p90, ms", "/all/latency_ms/p90", Less, true),
+    ("latency p99, ms", "/all/latency_ms/p99", Less, true),
+    ("latency p99.9, ms", "/all/latency_ms/p99.9", Less, false),
+    ("latency longest, ms", "/all/latency_ms/max", Less, false),
+    ("queue wait mean, ms", "/stages_ms/queue_wait/mean", Less, true),
+    ("queue wait p99, ms", "/stages_ms/queue_wait/p99", Less, false),
+    ("state wait mean, ms", "/stages_ms/state_wait/mean", Less, true),
+    ("state wait p99, ms", "/stages_ms/state_wait/p99", Less, false),
+    ("engine wait mean, ms", "/stages_ms/engine_wait/mean", Less, true),
+    ("engine wait p99, ms", "/stages_ms/engine_wait/p99", Less, false),
+    ("engine time mean, ms", "/stages_ms/engine_time/mean", Less, true),
+    ("engine time p99, ms", "/stages_ms/engine_time/p99", Less, false),
+    ("other mean, ms", "/stages_ms/other/mean", Less, false),
+    ("unexplained mean, ms", "/stages_ms/unexplained/mean", Less, false),
+    ("computed twice, by server", "/duplicate_prefill/by_server_tokens", Less, false),
+    ("computed twice, by answers", "/duplicate_prefill/by_client_tokens", Less, false),
+    ("Jain of tokens", "/fairness/computed_tokens_under_load_per_weight/jain", More, false),
+    ("server cores", "/server/cores", Neither, false),
+    ("server ms of a core/decision", "/server/cpu_ms_per_decision", Less, true),
+    ("server memory, bytes", "/server/rss_bytes_max", Less, true),
+];
+
+/// Of the whole run, a request.
+const PER_REQUEST: [(&str, &str, Better); 6] = [
+    ("share answered", "/all/outcomes/answered", More),
+    ("share refused", "/all/outcomes/refused", Less),
+    ("share expired", "/all/outcomes/expired", Less),
+    ("share failed", "/all/outcomes/failed", Less),
+    ("computed tokens/request", "/all/computed_tokens", Less),
+    ("cached tokens/request", "/all/cached_tokens", More),
+];
+
+/// Of each lane and tenant.
+const OF_GROUP: [(&str, &str, Better); 3] = [
+    ("p50, ms", "latency_ms/p50", Less),
+    ("p99, ms", "latency_ms/p99", Less),
+    ("good", "goodput", More),
+];
+
+/// Those that a report of each side has.
+pub(super) fn measures(a: &[Run], b: &[Run]) -> Vec<Measure> {
+    let whole = WHOLE.into_iter().map(|(name, of, better, is_main)| Measure {
+        name: name.to_owned(),
+        of: of.to_owned(),
+        per: None,
+        better,
+        is_main,
+    });
+    let shares = PER_REQUEST.into_iter().map(|(name, of, better)| Measure {
+        name: name.to_owned(),
+        of: of.to_owned(),
+        per: Some("/all/sent"),
+        better,
+        is_main: false,
+    });
+    let (lanes, tenants) = (groups("lane", a, b), groups("tenant", a, b));
+    whole.chain(shares).chain(lanes).chain(tenants).collect()
+}
+
+/// Of groups that both sides have, where there is more than one.
+fn groups(kind: &str, a: &[Run], b: &[Run]) -> Vec<Measure> {
+    let place = format!("/{kind}s");
+    let Some(first) = a.first() else { return Vec::new() };
+    let names = first.names(&place);
+    let names = if names.len() > 1 { names } else { Vec::new() };
+    let is_in_b = |name: &&str| b.first().is_some_and(|run| run.names(&place).contains(name));
+    let of = |name: &str| {
+        let (name, part) = (name.to_owned(), part(name));
+        let place = place.clone();
+        OF_GROUP.into_iter().map(move |(what, of, better)| Measure {
+            name: format!("{kind} {name} {what}"),
+            of: format!("{place}/{part}/{of}"),
+            per: None,
+            better,
+            is_main: false,
+        })
+    };
+    names.into_iter().filter(is_in_b).flat_map(of).collect()
+}

@@ -1,0 +1,120 @@
+//! The report as a page for people: verdict, plots, tables, and the facts of the run.
+
+mod sections;
+pub(super) mod sweep;
+
+use super::{Loop, Report, percent, short, time};
+use crate::exchange::Outcome;
+use crate::html::Page;
+use crate::machine::utc;
+
+/// A closed loop's percentiles are always to be read with care; that alone is no alarm.
+const DOUBTS_OF_A_CLOSED_LOOP: usize = 1;
+
+impl Report {
+    /// The whole page.
+    pub(crate) fn html(&self) -> String {
+        let doubts = self.doubts().len();
+        let expected =
+            if matches!(self.kind, Loop::Closed { .. }) { DOUBTS_OF_A_CLOSED_LOOP } else { 0 };
+        let page = Page {
+            title: format!("Load test: {}", self.title()),
+            verdict: self.verdict(),
+            trust: self.trust(),
+            is_doubtful: doubts > expected,
+            tiles: self.tiles(),
+            cards: sections::cards(self),
+        };
+        page.html()
+    }
+
+    fn tiles(&self) -> Vec<(String, String)> {
+        let (all, sent) = (&self.measures.all, self.sent().max(1) as f64);
+        let times = match self.kind {
+            Loop::Open { .. } => &all.latency,
+            Loop::Closed { .. } => &self.measures.service,
+        };
+        let mut tiles = vec![
+            (format!("{}/s", short(self.offered_rate())), "requests offered"),
+            (format!("{}/s", short(self.achieved_rate())), "decisions answered"),
+            (format!("{}/s", short(self.answers_rate())), "questions answered"),
+            (time(times.ms(0.5)), "latency p50"),
+            (time(times.ms(0.99)), "latency p99"),
+            (time(times.ms(1.0)), "latency, longest"),
+        ];
+        tiles.extend(all.goodput().map(|good| (percent(good), "of admitted within the limit")));
+        let refused = all.counts.of(Outcome::Refused) as f64 / sent;
+        tiles.push((percent(refused), "refused"));
+        tiles.push((percent(all.counts.lost() as f64 / sent), "failed or too late"));
+        tiles.extend(self.server_cores().map(|cores| (short(cores), "cores, by the server")));
+        tiles.extend(self.server_cpu_ms().map(|ms| (time(ms), "of a core a decision")));
+        tiles.into_iter().map(|(value, what)| (value, what.to_owned())).collect()
+    }
+
+    /// What somebody needs to know to run it again, or to doubt it.
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let machine = &self.machine;
+        let known = |fact: Option<String>| fact.unwrap_or_else(|| "not known".to_owned());
+        let load = |load: Option<f64>| load.map_or("?".to_owned(), |load| format!("{load:.2}"));
+        let mut facts = vec![
+            ("workload", format!("{}: {}", self.workload, self.about)),
+            ("loop", self.loop_words()),
+            ("seed", self.seed.to_string()),
+            ("server", self.url.clone()),
+            ("server's build", known(self.server.build.clone())),
+            ("generator", format!("loadtest {}", env!("CARGO_PKG_VERSION"))),
+            ("began", utc(machine.began_unix_s)),
+            ("processor", known(machine.processor.clone())),
+            ("cores", known(machine.cores.map(|cores| cores.to_string()))),
+            (
+                "load average",
+                format!("{} before, {} after", load(machine.load_before), load(machine.load_after)),
+            ),
+            ("server's memory", known(self.memory())),
+            ("state tokens computed twice", self.duplicate_words()),
+        ];
+        let weights = self.tenants.iter().enumerate().filter(|_| self.tenants.len() > 1);
+        let weights: Vec<String> =
+            weights.map(|(n, name)| format!("{name} {}", self.weight(n))).collect();
+        if !weights.is_empty() {
+            facts.push(("weights", weights.join(", ")));
+        }
+        facts.extend(self.measures.first_fault.clone().map(|fault| ("first fault", fault)));
+        facts
+    }
+
+    fn loop_words(&self) -> String {
+        let warm_up = self.warm_up.as_secs_f64();
+        match self.kind {
+            Loop::Open { rate, duration, connections } => format!(
+                "open, {rate} requests/s for {} s, warm-up {warm_up} s, at most {connections} \
+                 connections",
+                duration.as_secs_f64()
+            ),
+            Loop::Closed { clients } => format!("closed, {clients} clients, warm-up {warm_up} s"),
+        }
+    }
+
+    fn memory(&self) -> Option<String> {
+        let usage = self.server.usage.as_ref()?;
+        let mib = |bytes: u64| bytes >> 20;
+        let ever =
+            usage.rss_bytes_ever.map(|bytes| format!(", {} MiB since its start", mib(bytes)));
+        Some(format!(
+            "at most {} MiB resident{}",
+            mib(usage.rss_bytes_max),
+            ever.unwrap_or_default()
+        ))
+    }
+
+    fn duplicate_words(&self) -> String {
+        let found = self.measures.prefill.duplicates();
+        let told = |tokens: Option<u64>| tokens.map_or("not told".to_owned(), |n| n.to_string());
+        let by_client = (found.states_told > 0).then_some(found.tokens);
+        format!(
+            "{} by the server's count; {} by its answers",
+            told(self.server.duplicate_tokens),
+            told(by_client)
+        )
+    }
+}

@@ -1,0 +1,218 @@
+//! The page of a rate sweep: how the server does as more is asked of it, and where it breaks.
+
+use super::super::{Loop, Report, percent, short, time};
+use crate::exchange::Outcome;
+use crate::html::{Axis, Card, Curve, Page, Plot, Rule, curves, facts, table};
+
+/// One step of a sweep.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Point {
+    /// Requests a second that were to be offered, and decisions that were answered.
+    pub(crate) rate: f64,
+    pub(crate) achieved: f64,
+    /// Share of the offered that were answered within their limit.
+    pub(crate) goodput: Option<f64>,
+    pub(crate) p99_ms: f64,
+}
+
+impl Point {
+    /// Of a step's report.
+    pub(crate) fn of(step: &Report) -> Self {
+        Self {
+            rate: match step.kind {
+                Loop::Open { rate, .. } => rate,
+                Loop::Closed { .. } => step.offered_rate(),
+            },
+            achieved: step.achieved_rate(),
+            goodput: step.measures.all.offered_goodput(),
+            p99_ms: step.measures.all.latency.ms(0.99),
+        }
+    }
+}
+
+/// The page of a sweep: its steps in the order in which they ran, the goodput that is wanted, and
+/// the highest rate that has it.
+pub(crate) fn page(steps: &[Report], wanted: f64, knee: Option<f64>) -> String {
+    let points: Vec<Point> = steps.iter().map(Point::of).collect();
+    let workload = steps.first().map_or("", |step| step.workload.as_str());
+    let most = points.iter().map(|point| point.achieved).fold(0.0, f64::max);
+    let verdict = match knee {
+        Some(knee) => format!(
+            "Up to {}/s at least {} of what was offered was answered within its limit. The most \
+             that was answered at any rate was {}/s.",
+            short(knee),
+            percent(wanted),
+            short(most)
+        ),
+        None => format!(
+            "At no rate that was tried was {} of what was offered answered within its limit.",
+            percent(wanted)
+        ),
+    };
+    // What holds for all steps is said once.
+    let doubts =
+        steps.iter().flat_map(Report::doubts).collect::<std::collections::BTreeSet<String>>();
+    let trust = if doubts.is_empty() {
+        "The generator kept its times at every rate: the numbers are the server's.".to_owned()
+    } else {
+        format!("Read with care: {}.", doubts.iter().cloned().collect::<Vec<_>>().join("; "))
+    };
+    let mut tiles = vec![
+        (
+            knee.map_or("none".to_owned(), |knee| format!("{}/s", short(knee))),
+            "knee: the highest rate that is good",
+        ),
+        (format!("{}/s", short(most)), "most decisions answered"),
+        (points.len().to_string(), "rates tried"),
+    ];
+    let at_knee = points.iter().filter(|point| knee.is_some_and(|knee| point.rate <= knee * 1.05));
+    let at_knee = at_knee.max_by(|a, b| a.rate.total_cmp(&b.rate));
+    tiles.extend(at_knee.map(|point| (time(point.p99_ms), "p99 at the knee")));
+    let mut cards = plots(&points, wanted, knee);
+    cards.push(steps_table(steps));
+    if let Some(last) = steps.last() {
+        let body = facts(&last.facts());
+        cards.push(
+            Card { title: "The last step", body: &body, is_wide: true, ..Card::default() }.html(),
+        );
+    }
+    Page {
+        title: format!("Rate sweep: {workload}"),
+        verdict,
+        trust,
+        is_doubtful: !doubts.is_empty(),
+        tiles: tiles.into_iter().map(|(value, what)| (value, what.to_owned())).collect(),
+        cards,
+    }
+    .html()
+}
+
+/// Goodput, latency and what was answered against the rate that was offered.
+pub(crate) fn plots(points: &[Point], wanted: f64, knee: Option<f64>) -> Vec<String> {
+    let mut sorted = points.to_vec();
+    sorted.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+    let high = sorted.last().map_or(1.0, |point| point.rate);
+    let knee_words = knee.map(|knee| format!("knee {}/s", short(knee)));
+    let upright =
+        || knee.zip(knee_words.as_deref()).map(|(knee, words)| Rule::Upright(knee, words));
+    let draw = |y: Axis,
+                name: &str,
+                colour,
+                of: &dyn Fn(&Point) -> Option<f64>,
+                rule: Option<Rule<'_>>| {
+        let words = |point: &Point| {
+            format!(
+                "{}/s offered: {}/s answered, p99 {}, good {}",
+                short(point.rate),
+                short(point.achieved),
+                time(point.p99_ms),
+                point.goodput.map_or("-".to_owned(), percent)
+            )
+        };
+        let curve = Curve {
+            colour,
+            points: sorted.iter().map(|point| (point.rate, of(point))).collect(),
+            has_dots: true,
+            words: sorted.iter().map(words).collect(),
+        };
+        let rules: Vec<Rule<'_>> = upright().into_iter().chain(rule).collect();
+        curves(Plot::new(name, Axis::linear("requests/s offered", high), y), &[curve], &rules)
+    };
+    let target = format!("wanted: {}", percent(wanted));
+    let good = draw(
+        Axis::until("% answered within their limit", 100.0),
+        "Goodput by rate",
+        0,
+        &|point| point.goodput.map(|good| good * 100.0),
+        Some(Rule::At(wanted * 100.0, &target)),
+    );
+    let p99 = sorted.iter().map(|point| point.p99_ms);
+    let p99 = draw(
+        Axis::log("p99, ms (logarithmic)", p99),
+        "p99 by rate",
+        3,
+        &|point| Some(point.p99_ms),
+        None,
+    );
+    let achieved = draw(
+        Axis::linear("decisions/s answered", high),
+        "Answered by rate",
+        2,
+        &|point| Some(point.achieved),
+        None,
+    );
+    let card = |title, caption, body: &str| Card { title, caption, body, ..Card::default() }.html();
+    vec![
+        card("How much of it was good", "Of the offered; what was refused is not good.", &good),
+        card(
+            "How long the slowest hundredth took",
+            "Latency from the intended start, of the answered.",
+            &p99,
+        ),
+        card("How much was answered", "Where it bends, the server gives no more.", &achieved),
+    ]
+}
+
+fn steps_table(steps: &[Report]) -> String {
+    let head = [
+        "offered/s",
+        "answered/s",
+        "good",
+        "p50 ms",
+        "p90 ms",
+        "p99 ms",
+        "max ms",
+        "refused",
+        "failed",
+        "seed",
+    ];
+    let row = |step: &Report| {
+        let (all, latency) = (&step.measures.all, &step.measures.all.latency);
+        let mut row = vec![short(step.offered_rate()), short(step.achieved_rate())];
+        row.push(all.offered_goodput().map_or("-".to_owned(), percent));
+        row.extend([0.5, 0.9, 0.99, 1.0].map(|share| short(latency.ms(share))));
+        row.extend(
+            [all.counts.of(Outcome::Refused), all.counts.lost(), step.seed].map(|n| n.to_string()),
+        );
+        row
+    };
+    let body = table(&head, &steps.iter().map(row).collect::<Vec<_>>());
+    let caption = "In the order in which they ran.";
+    Card { title: "Steps", caption, body: &body, is_wide: true, ..Card::default() }.html()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::html::tests::check;
+
+    #[test]
+    fn the_plots_stand_on_points_in_any_order_without_goodput_too() {
+        let point =
+            |rate: f64, goodput| Point { rate, achieved: rate.min(50.0), goodput, p99_ms: rate };
+        let points = [point(80.0, Some(0.5)), point(20.0, Some(1.0)), point(40.0, None)];
+        for (points, knee) in [(&points[..], Some(40.0)), (&[], None)] {
+            let plots = plots(points, 0.95, knee);
+            assert_eq!(plots.len(), 3);
+            for plot in &plots {
+                check(plot);
+            }
+            assert_eq!(plots[0].matches("<circle").count(), points.len().saturating_sub(1));
+            assert_eq!(plots[1].contains("knee 40.0/s"), knee.is_some());
+        }
+    }
+
+    #[test]
+    fn a_page_says_the_knee_or_that_there_is_none() {
+        let steps = || vec![Report { workload: "<w>".to_owned(), ..Report::default() }];
+        let found = page(&steps(), 0.95, Some(120.0));
+        check(&found);
+        assert!(
+            found.contains("Up to 120/s at least 95 %") && found.contains("&lt;w&gt;"),
+            "{found}"
+        );
+        let none = page(&steps(), 0.95, None);
+        assert!(none.contains("At no rate that was tried was 95 %"), "{none}");
+        check(&page(&[], 0.95, None));
+    }
+}
