@@ -34,12 +34,11 @@ async fn run_open(open: &Open, workload: Workload) -> anyhow::Result<Report> {
     let (rate, duration, seed) = (open.rate, open.duration, common.seed);
     let recorded = requests.workload().recorded.as_ref().filter(|_| starting.arrivals.is_none());
     let starts_us = recorded.and_then(|all| all.starts_us(duration.unwrap_or(Duration::MAX)));
-    let (arrivals, schedule) = match starts_us {
-        Some(starts_us) => ("recorded".to_owned(), Schedule::of(starts_us, duration)),
-        None => {
-            let told = pattern.to_string();
-            (told, Arrivals { pattern, rate, burst, duration, seed }.schedule()?)
-        }
+    let (arrivals, schedule) = if let Some(starts_us) = starts_us {
+        ("recorded".to_owned(), Schedule::of(starts_us, duration))
+    } else {
+        let told = pattern.to_string();
+        (told, Arrivals { pattern, rate, burst, duration, seed }.schedule()?)
     };
     let (rate, duration, warm_up) = (schedule.rate, schedule.duration, common.warm_up);
     ensure!(warm_up < duration, "--warm-up {warm_up:?} must be below --duration {duration:?}");

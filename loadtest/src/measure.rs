@@ -21,8 +21,8 @@ pub(crate) use answers::Answers;
 pub(crate) use fairness::{Fairness, fairness};
 pub(crate) use group::{Counts, Group};
 pub(crate) use prefill::Prefill;
-pub(crate) use series::{Bin, Series};
 use readout::Readout;
+pub(crate) use series::{Bin, Series};
 pub(crate) use stages::{Stage, StageTimes};
 pub(crate) use times::Times;
 
