@@ -164,9 +164,12 @@ pub(crate) struct Smoke {
     #[arg(long, default_value_t = 8,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(CONNECTIONS_MAX)))]
     pub(crate) clients: u32,
-    /// Requests in all
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) requests: u64,
+    /// Requests in all [default: 64, or until --duration ends]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) requests: Option<u64>,
+    /// How long requests start [default: until --requests are sent]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
 }
 
 #[derive(Debug, Args)]

@@ -18,6 +18,9 @@ use crate::workload::{Requests, Workload};
 /// How long a closed loop runs where nothing says.
 const DURATION_DEFAULT: Duration = Duration::from_secs(30);
 
+/// How many requests a smoke test sends where nothing says.
+const SMOKE_REQUESTS: u64 = 64;
+
 /// The open loop.
 ///
 /// # Errors
@@ -135,8 +138,9 @@ pub(crate) async fn smoke(smoke: &Smoke) -> anyhow::Result<Report> {
         json: None,
         reporting: Reporting { quiet: true, ..Reporting::default() },
     };
-    let (clients, requests) = (smoke.clients, Some(smoke.requests));
-    closed(&Closed { common, clients, requests, duration: None }).await
+    let Smoke { clients, requests, duration, .. } = *smoke;
+    let requests = requests.or(duration.is_none().then_some(SMOKE_REQUESTS));
+    closed(&Closed { common, clients, requests, duration }).await
 }
 
 /// The workload, with the limit of the command line.
