@@ -85,9 +85,6 @@ pub struct HttpConfig {
     pub access_log: bool,
     /// Whether connections are over TLS, for what is told of requests. Default no.
     pub is_tls: bool,
-    /// Whether only requests for this machine are answered, by their `Host`: where nobody else is to
-    /// reach the server, and nobody is asked for a key. Default no.
-    pub local_only: bool,
     /// From where images may be fetched; by default from public addresses, with TLS.
     pub images: ImageFetching,
 }
@@ -107,7 +104,6 @@ impl Default for HttpConfig {
             traces: None,
             access_log: false,
             is_tls: false,
-            local_only: false,
             images: ImageFetching::default(),
         }
     }

@@ -320,8 +320,11 @@ fn http(
             DialectChoice::Openai => Dialect::Openai,
         },
         debug_readout: config.letters.debug_readout,
-        local_only: keys.is_none() && !config.http.insecure_open,
-        auth: keys.map_or_else(AuthConfig::default, Keys::auth),
+        auth: match keys {
+            Some(keys) => keys.auth(),
+            None if config.http.insecure_open => AuthConfig::default(),
+            None => AuthConfig::local(),
+        },
         limits: RequestLimits {
             questions_max: config.decision.questions_max as usize,
             timeout_max: config.decision.timeout_max,

@@ -28,6 +28,9 @@ pub const KEYS_MAX: usize = 1_024;
 pub struct AuthConfig {
     /// Those with these keys, which may be replaced at any time; everybody where there are none.
     keys: Option<Arc<ArcSwap<Keyring>>>,
+    /// Whether only requests for this machine are answered, by their `Host`: where nobody else is to reach
+    /// the server, and nobody is asked for a key.
+    local_only: bool,
     rates: Arc<Rates>,
 }
 
@@ -49,7 +52,12 @@ pub(super) struct Grant {
 impl AuthConfig {
     /// Lets in who has one of these keys, also when they are replaced.
     pub fn of(keys: Arc<ArcSwap<Keyring>>) -> Self {
-        Self { keys: Some(keys), rates: Arc::default() }
+        Self { keys: Some(keys), ..Self::default() }
+    }
+
+    /// Lets in whoever is on this machine.
+    pub fn local() -> Self {
+        Self { local_only: true, ..Self::default() }
     }
 
     /// Lets in who has one of these keys, each written `[TENANT=]KEY`.
@@ -61,6 +69,11 @@ impl AuthConfig {
             texts.iter().map(|text| ApiKey::parse(text)).collect::<Result<_, _>>()?;
         let keyring = Keyring::from_api_keys(&keys).map_err(|faults| listed(&faults))?;
         Ok(Self::of(Arc::new(ArcSwap::from_pointee(keyring))))
+    }
+
+    /// Whether requests for another host than this machine are refused.
+    pub(super) fn is_local_only(&self) -> bool {
+        self.local_only
     }
 
     /// Whether no key is needed.

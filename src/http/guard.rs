@@ -140,7 +140,7 @@ fn let_in(
     seen: &mut Seen,
 ) -> Result<Option<Grant>, RequestFault> {
     check_head(request)?;
-    check_host(request, app.config.local_only)?;
+    check_host(request, app.config.auth.is_local_only())?;
     let grant = app.config.auth.grant(request.headers());
     if is_public(route, request.uri().path()) {
         check_life(app, route)?;

@@ -227,7 +227,7 @@ mod tests {
             (0..REGISTRATIONS_MAX).map(|id| begin(id).unwrap()).collect();
         let full =
             RegistrationsFull::OfKey { count: REGISTRATIONS_MAX, count_max: REGISTRATIONS_MAX };
-        assert_eq!(refused(&jobs, "one", 1), DecideError::from(full.clone()));
+        assert_eq!(refused(&jobs, "one", 1), DecideError::from(full));
         assert_eq!(
             refused(&jobs, "one/sub", 1),
             DecideError::from(full),
