@@ -67,8 +67,8 @@ impl Arrivals {
     /// Fixes the starts.
     ///
     /// # Errors
-    /// When the rate is out of range, there would be no request or over [`REQUESTS_MAX`], or a trace
-    /// cannot be used.
+    /// When the rate is out of range, there would be no request or over [`REQUESTS_MAX`], or a
+    /// trace cannot be used.
     pub(crate) fn schedule(&self) -> anyhow::Result<Schedule> {
         if let Pattern::Trace { file, speed } = &self.pattern {
             return self.recorded(file, *speed);
@@ -80,8 +80,8 @@ impl Arrivals {
         Ok(Schedule { starts_us, rate, duration })
     }
 
-    /// Gaps between bursts have a mean of `burst / rate` by the pattern's clock, so that the number of
-    /// requests is itself random.
+    /// Gaps between bursts have a mean of `burst / rate` by the pattern's clock, so that the number
+    /// of requests is itself random.
     fn drawn(&self, rate: f64, duration: Duration) -> anyhow::Result<Vec<u64>> {
         ensure!(
             rate > 0.0 && rate <= RATE_MAX,
@@ -120,8 +120,8 @@ impl Arrivals {
             Pattern::OnOff { times, on_s, period_s } => {
                 ensure!(
                     period_s <= seconds,
-                    "--duration is {duration:?}, must be at least the {period_s} s of one period of \
-                     --arrivals {}",
+                    "--duration is {duration:?}, must be at least the {period_s} s of one period \
+                     of --arrivals {}",
                     self.pattern
                 );
                 Clock::on_off(times, on_s, period_s, seconds)
@@ -139,8 +139,9 @@ impl Arrivals {
         let mut seconds: Vec<f64> = seconds.collect();
         let span = Duration::try_from_secs_f64(seconds.last().copied().unwrap_or(0.0))
             .context("the trace's last start")?;
-        // The last start is inside.
-        let duration = self.duration.unwrap_or(span + Duration::from_micros(1));
+        // The next whole millisecond, so that the last start is inside.
+        let past = Duration::from_millis(u64::try_from(span.as_millis())? + 1);
+        let duration = self.duration.unwrap_or(past);
         ensure!(
             duration <= DURATION_MAX,
             "trace {} is {:.1} h long, at most {} h; give --duration or a speed",

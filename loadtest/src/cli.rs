@@ -105,9 +105,10 @@ pub(crate) struct Starting {
 fn arrivals_help() -> String {
     format!(
         "How starts are spread [default: the workload's, or poisson], one of\n{FORMS}\n\
-         BURSTINESS is the shape of a gamma distribution of gaps: 1 is Poisson, less comes in bursts. \
-         TIMES the base rate for ON_S of every PERIOD_S seconds, --rate on average. From FROM to TO times \
-         --rate. A FILE with a start in seconds a line, or JSON lines with \"at\" or \"timestamp\"."
+         BURSTINESS is the shape of a gamma distribution of gaps: 1 is Poisson, less comes in \
+         bursts. TIMES the base rate for ON_S in the middle of every PERIOD_S seconds, --rate on \
+         average. FROM and TO are multiples of --rate. A FILE has a start in seconds a line, or \
+         JSON lines with \"at\" or \"timestamp\"; SPEED 2 is twice as fast."
     )
 }
 

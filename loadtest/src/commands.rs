@@ -53,9 +53,10 @@ async fn run_open(open: &Open, workload: Workload) -> anyhow::Result<Report> {
     let load = Load::new(client, requests, warm_up);
     load.make_resident().await?;
     let observation = Observation::begin(&open.common, &load, Some(duration)).await?;
-    let cpu = cpu_time();
+    let (cpu, starved) = (cpu_time(), starved_time());
     load.open(plan, connections, Pacer::precise()?).await?;
     report.cpu = cpu_time().saturating_sub(cpu);
+    report.starved = starved_time().saturating_sub(starved);
     observation.end(&mut report).await;
     (report.measures, report.load, report.whole) = load.finish();
     report.retries = load.retries();
@@ -72,8 +73,8 @@ pub(crate) async fn knee(knee: &Knee) -> anyhow::Result<Sweep> {
     let Common { warm_up, seed, .. } = knee.common;
     let Some(limit) = workload.limit_longest() else {
         bail!(
-            "workload {} has no limit_ms, so that nothing in it is too late; --limit 500ms gives every \
-             kind of request one",
+            "workload {} has no limit_ms, so that nothing in it is too late; --limit 500ms gives \
+             every kind of request one",
             knee.common.workload
         )
     };
@@ -92,8 +93,8 @@ pub(crate) async fn knee(knee: &Knee) -> anyhow::Result<Sweep> {
     let mut sweep = knee::search(&aim, step).await?;
     if limit * 2 > duration.saturating_sub(warm_up) {
         sweep.notes.push(format!(
-            "the longest limit, {limit:?}, is over half of what a step measures: a queue that grows too \
-             slowly to reach it in time goes unseen; lengthen --duration"
+            "the longest limit, {limit:?}, is over half of what a step measures: a queue that \
+             grows too slowly to reach it in time goes unseen; lengthen --duration"
         ));
     }
     Ok(sweep)
@@ -182,6 +183,15 @@ fn report(common: &Common, requests: &Requests, kind: Loop) -> anyhow::Result<Re
         tenants,
         ..Report::default()
     })
+}
+
+/// How long this thread was ready to run and had no processor; zero where the system does not say.
+///
+/// Source: Linux, "Scheduler statistics": nanoseconds on a processor, and waiting for one.
+fn starved_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let waited = text.split_whitespace().nth(1).and_then(|ns| ns.parse().ok());
+    Duration::from_nanos(waited.unwrap_or(0))
 }
 
 /// What this process has used of a processor.

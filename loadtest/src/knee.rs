@@ -1,7 +1,8 @@
 //! The knee: the highest rate at which enough of what is offered is answered in time.
 //!
-//! Below it a server keeps up, and latency hardly depends on the rate; above it a queue grows for as
-//! long as the load lasts. Every step is an open loop of its own: a closed loop cannot offer too much.
+//! Below it a server keeps up, and latency hardly depends on the rate; above it a queue grows for
+//! as long as the load lasts. Every step is an open loop of its own: a closed loop cannot offer too
+//! much.
 
 use std::time::Duration;
 
@@ -70,8 +71,9 @@ impl Search {
         let highest = RATE_MAX.min(f64::from(REQUESTS_MAX) * 0.9 / duration.as_secs_f64());
         ensure!(
             (lowest..=highest).contains(&from),
-            "--from is {from}, must be from {lowest:.3} to {highest:.0}; with fewer than {requests_min} \
-             requests after the warm-up a step says nothing, a longer --duration has more"
+            "--from is {from}, must be from {lowest:.3} to {highest:.0}; with fewer than \
+             {requests_min} requests after the warm-up a step says nothing, a longer --duration \
+             has more"
         );
         let precision = aim.precision;
         Ok(Self { from, precision, lowest, highest, held: None, failed: None })

@@ -41,7 +41,8 @@ pub(crate) struct Measures {
     pub(crate) started: u64,
     /// Answers to questions, while requests still started.
     pub(crate) loaded_answers: u64,
-    /// From sending to the last byte, of the answered ones; of one that was sent again, the last time.
+    /// From sending to the last byte, of the answered ones; of one that was sent again, the last
+    /// time.
     pub(crate) service: Times,
     /// From the intended start to sending, of requests that found a connection: what the generator
     /// itself adds.

@@ -33,6 +33,8 @@ const LAG_MS_MAX: f64 = 1.0;
 const LAG_SHARE_MAX: f64 = 0.05;
 /// Share of one core above which one thread is about to be too slow.
 const CPU_SHARE_MAX: f64 = 0.8;
+/// Share of the time without a processor above which connections may have run out for that.
+const STARVED_SHARE_MAX: f64 = 0.2;
 
 /// Load average for each core, before the run, above which the machine had other things to do.
 const LOAD_PER_CORE_MAX: f64 = 2.0;
@@ -73,6 +75,8 @@ pub(crate) struct Report {
     pub(crate) server: Seen,
     /// The generator's machine.
     pub(crate) machine: Machine,
+    /// How long the generator was ready to run and had no processor, in an open loop.
+    pub(crate) starved: Duration,
 }
 
 impl Default for Report {
@@ -96,6 +100,7 @@ impl Default for Report {
             cpu: Duration::ZERO,
             server: Seen::default(),
             machine: Machine::default(),
+            starved: Duration::ZERO,
         }
     }
 }
@@ -142,6 +147,11 @@ impl Report {
         Some(usage.cpu.as_secs_f64() * 1e3 / self.answered() as f64)
     }
 
+    /// Share of the time in which the generator had to wait for a processor.
+    fn starved_share(&self) -> f64 {
+        self.starved.as_secs_f64() / seconds(self.whole + self.warm_up)
+    }
+
     /// Lanes and tenants, each with its kind and name.
     fn groups(&self) -> impl Iterator<Item = (&'static str, &str, &Group)> {
         let lanes = self.measures.lanes.iter().map(|(lane, group)| ("lane", *lane, group));
@@ -167,6 +177,15 @@ impl Report {
             doubts.push(format!(
                 "{waited} requests found none of --connections {connections} free: their wait is in \
                  the latency, but the server did not see it"
+            ));
+        }
+        // Late starts are then charged to the connections, but it is the machine that has no time.
+        let starved = self.starved_share();
+        if waited > 0 && starved > STARVED_SHARE_MAX {
+            doubts.push(format!(
+                "the generator is the bottleneck, its machine is too busy: it waited {:.0} % of \
+                 the time for a processor",
+                starved * 100.0
             ));
         }
         let latency_ms = self.measures.all.latency.ms(0.99);

@@ -1,8 +1,8 @@
 //! Retries: refused requests that are sent again when the server said, and whether it said right.
 //!
 //! A server that refuses may name a time at which to come back (`Retry-After`). A time that is too
-//! short has clients knock in vain, one that is too long leaves the server idle. What became of requests
-//! that came back exactly then is the measure of that.
+//! short has clients knock in vain, one that is too long leaves the server idle. What became of
+//! requests that came back exactly then is the measure of that.
 
 mod report;
 

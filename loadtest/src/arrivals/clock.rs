@@ -1,7 +1,8 @@
-//! Operational time: a process whose rate changes is one of constant rate, seen through a bent clock.
+//! Operational time: a process whose rate changes is one of constant rate, seen through a bent
+//! clock.
 //!
-//! The mean number of arrivals up to a time is a rising function of that time. Arrivals are drawn at a
-//! constant rate on the scale of that number, and put back by the function's inverse.
+//! The mean number of arrivals up to a time is a rising function of that time. Arrivals are drawn
+//! at a constant rate on the scale of that number, and put back by the function's inverse.
 //!
 //! Source: Çinlar, "Introduction to Stochastic Processes", 1975, section 4.7.
 
@@ -40,7 +41,8 @@ impl Clock {
         match self {
             Self::Even { .. } => shown,
             Self::Ramp { from, to, seconds } => {
-                // shown = from t + (to - from) t^2 / (2 seconds), solved for t without cancellation.
+                // shown = from t + (to - from) t^2 / (2 seconds), solved for t without
+                // cancellation.
                 let bend = 2.0 * (to - from) / seconds;
                 let root = (from * from + bend * shown).max(0.0).sqrt();
                 if shown > 0.0 { 2.0 * shown / (from + root) } else { 0.0 }

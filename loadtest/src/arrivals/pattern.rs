@@ -1,4 +1,5 @@
-//! The patterns of arrivals: how they are written on the command line and in a workload, and their rules.
+//! The patterns of arrivals: how they are written on the command line and in a workload, and their
+//! rules.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
@@ -19,8 +20,9 @@ pub(crate) const FORMS: &str =
 pub(crate) enum Pattern {
     /// Independent users: exponential gaps.
     Poisson {},
-    /// Gamma gaps. `burstiness` is the shape, as in vLLM's benchmark: 1 is Poisson, less comes in bursts,
-    /// more is more even. The squared coefficient of variation of the gaps is 1 / `burstiness`.
+    /// Gamma gaps. `burstiness` is the shape, as in vLLM's benchmark: 1 is Poisson, less comes in
+    /// bursts, more is more even. The squared coefficient of variation of the gaps is 1 /
+    /// `burstiness`.
     Gamma { burstiness: f64 },
     /// Flash crowds: a Poisson process with `times` its base rate for `on_s` in the middle of every
     /// `period_s` seconds. The mean over the run stays the rate that was asked for.

@@ -1,7 +1,7 @@
 //! Traces: the times of real requests, to be sent again at the same times.
 //!
-//! A file has one start a line: a number of seconds, or a JSON object with `at` or `timestamp` in seconds
-//! and whatever else. Empty lines are skipped.
+//! A file has one start a line: a number of seconds, or a JSON object with `at` or `timestamp` in
+//! seconds and whatever else. Empty lines are skipped.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
@@ -14,7 +14,8 @@ use super::REQUESTS_MAX;
 
 /// Longest line, bytes: a line may hold a whole request beside its time.
 const LINE_BYTES_MAX: u64 = 16 << 20;
-/// Largest time, seconds. Seconds since 1970 fit; milliseconds since then do not, and are found out.
+/// Largest time, seconds. Seconds since 1970 fit; milliseconds since then do not, and are found
+/// out.
 const SECONDS_MAX: f64 = 1e11;
 
 /// The part of a line that is looked at.

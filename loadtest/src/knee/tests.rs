@@ -1,4 +1,5 @@
-//! The search for the knee: by a rule alone, and in virtual time against servers of a known capacity.
+//! The search for the knee: by a rule alone, and in virtual time against servers of a known
+//! capacity.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -94,7 +95,8 @@ fn every_step_has_a_seed_of_its_own() {
     assert!(all.iter().all(|seed| *seed < 1 << 32));
 }
 
-/// One worker that takes `service` for each request, in turn; refuses what would wait over `wait_max`.
+/// One worker that takes `service` for each request, in turn; refuses what would wait over
+/// `wait_max`.
 struct Worker {
     service: Duration,
     wait_max: Duration,
@@ -141,7 +143,8 @@ async fn sweep(aim: &Aim, wait_max: Duration) -> Sweep {
 
 #[tokio::test(start_paused = true)]
 async fn the_knee_of_a_queue_is_a_little_below_its_capacity() {
-    // At 85 of 100 a second, 200 ms of waiting in a queue of this kind is rare; at 105 it is the rule.
+    // At 85 of 100 a second, 200 ms of waiting in a queue of this kind is rare; at 105 it is the
+    // rule.
     let sweep = sweep(&aim(), Duration::from_hours(1)).await;
     let (knee, failed) = (sweep.knee.unwrap(), sweep.failed.unwrap());
     assert!((80.0..105.0).contains(&knee) && sweep.is_found(), "{knee} {failed}");

@@ -1,5 +1,5 @@
-//! Retries in virtual time: refused requests come back when the server said, as one request with one
-//! end, and take no connection while they wait.
+//! Retries in virtual time: refused requests come back when the server said, as one request with
+//! one end, and take no connection while they wait.
 
 use std::collections::BTreeMap;
 

@@ -44,6 +44,7 @@ impl Report {
                 "connection_wait_ms": times(&measures.connection_wait),
                 "cpu_share": self.cpu_share(),
                 "version": env!("CARGO_PKG_VERSION"),
+                "starved_share": self.starved_share(),
             },
             "machine": machine(&self.machine),
             "first_fault": &measures.first_fault,

@@ -25,8 +25,10 @@ pub(crate) struct Sweep {
 }
 
 /// The titles over a [`Report::step_row`].
-pub(crate) const STEP_TITLES: &str = "    rate/s   offered  achieved   goodput    p50 ms    p99 ms  \
-                                      answered   refused     other  ";
+pub(crate) const STEP_TITLES: &str = concat!(
+    "    rate/s   offered  achieved   goodput    p50 ms    p99 ms",
+    "  answered   refused     other"
+);
 
 impl Report {
     /// The rate that was asked for.
@@ -37,8 +39,8 @@ impl Report {
         }
     }
 
-    /// Share of the requests with a limit that were answered within it, the refused ones included; 0
-    /// where there is none.
+    /// Share of the requests with a limit that were answered within it, the refused ones included;
+    /// 0 where there is none.
     pub(crate) fn offered_goodput(&self) -> f64 {
         self.measures.all.offered_goodput().unwrap_or(0.0)
     }
@@ -51,7 +53,8 @@ impl Report {
         // The note is printed below the table.
         let note = if self.doubts().is_empty() { "" } else { ", see notes" };
         format!(
-            "{:>10}{:>10.1}{:>10.1}{:>10.3}{:>10.1}{:>10.1}{answered:>10}{refused:>10}{:>10}  {word}{note}",
+            "{:>10}{:>10.1}{:>10.1}{:>10.3}{:>10.1}{:>10.1}{answered:>10}{refused:>10}{:>10}  \
+             {word}{note}",
             self.rate(),
             self.offered_rate(),
             self.achieved_rate(),
@@ -103,8 +106,8 @@ impl Sweep {
         let (goodput, tried) = (self.goodput, self.steps.len());
         match (self.knee, self.failed) {
             (Some(knee), Some(failed)) => format!(
-                "the knee is at {knee} requests/s: the highest rate of which {goodput} are good \
-                 ({failed}/s is too much{})",
+                "the knee is at {knee} requests/s: the highest rate at which a share of {goodput} \
+                 is good ({failed}/s is too much{})",
                 if self.is_found() {
                     ""
                 } else {

@@ -39,7 +39,8 @@ fn head(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
             let arrivals = &report.arrivals;
             writeln!(
                 out,
-                "open loop, {workload}, {arrivals} arrivals of {rate}/s for {duration:?}, seed {seed}, {url}, {driver}"
+                "open loop, {workload}, {arrivals} arrivals of {rate}/s for {duration:?}, \
+                 seed {seed}, {url}, {driver}"
             )?;
         }
         Loop::Closed { clients } => {

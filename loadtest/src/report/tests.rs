@@ -92,6 +92,10 @@ fn the_report_says_when_connections_ran_out_and_when_the_loop_is_closed() {
     let mut full = report(OPEN);
     (0..5).for_each(|_| full.measures.connection_wait.add(Duration::from_millis(7)));
     assert!(full.doubts()[0].starts_with("5 requests found none of --connections 64 free"));
+    // Where the generator itself had no processor, that is why.
+    let starved = Duration::from_millis(500);
+    let busy = Report { starved, ..full };
+    assert!(busy.doubts()[1].contains("waited 25 % of the time for a processor"));
     let closed = report(Loop::Closed { clients: 4 });
     assert!(closed.doubts()[0].contains("coordinated omission"));
 }

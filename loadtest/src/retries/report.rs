@@ -16,8 +16,8 @@ impl Retries {
         }
         writeln!(
             out,
-            "retries: {} requests were sent again, {} times in all, when the server had said; {} were \
-             answered at the first",
+            "retries: {} requests were sent again, {} times in all, when the server had said; {} \
+             were answered at the first",
             all.requests, all.sent, all.first_answered
         )?;
         let stops = Stop::ALL.map(|stop| format!("{} {}", all.stops[stop as usize], stop.as_str()));
@@ -43,8 +43,8 @@ fn row(out: &mut Formatter<'_>, reason: &str, tally: &Tally) -> fmt::Result {
     let honest = tally.honesty().map_or("-".to_owned(), |share| format!("{:.1}", share * 100.0));
     writeln!(
         out,
-        "  {reason}: {requests} sent again, {sent} times, {honest} % not refused again; wait named p50 \
-         {:.0} ms, max {:.0} ms; let in after p50 {:.0} ms, max {:.0} ms",
+        "  {reason}: {requests} sent again, {sent} times, {honest} % not refused again; wait \
+         named p50 {:.0} ms, max {:.0} ms; let in after p50 {:.0} ms, max {:.0} ms",
         named.ms(0.5),
         named.ms(1.0),
         admitted_after.ms(0.5),

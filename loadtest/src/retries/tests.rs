@@ -1,4 +1,5 @@
-//! The way of a refused request, and what is said of it. The loops' own tests are in `load/retry_tests.rs`.
+//! The way of a refused request, and what is said of it. The loops' own tests are in
+//! `load/retry_tests.rs`.
 
 use std::collections::BTreeMap;
 
@@ -71,8 +72,8 @@ fn the_report_says_how_many_came_back_in_vain() {
     let report = Report { retries, ..Report::default() };
     let table = report.table().to_string();
     for line in [
-        "retries: 4 requests were sent again, 4 times in all, when the server had said; 2 were answered \
-         at the first\n",
+        "retries: 4 requests were sent again, 4 times in all, when the server had said; 2 were \
+         answered at the first\n",
         "refused for good: 0 no_wait_named, 1 out_of_retries, 0 out_of_patience\n",
         "queue_full: 4 sent again, 4 times, 75.0 % not refused again; wait named p50 50 ms",
     ] {

@@ -14,7 +14,8 @@ const STREAM: u64 = 0xd4a3;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Planned {
     pub(crate) route: Route,
-    /// How many decisions of the seed's sequence were drawn before this one, or before a prewarm's own.
+    /// How many decisions of the seed's sequence were drawn before this one, or before a prewarm's
+    /// own.
     pub(crate) number: u64,
     /// Number of its kind of request.
     pub(crate) traffic: u16,

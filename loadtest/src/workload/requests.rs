@@ -31,7 +31,8 @@ pub(crate) enum Route {
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) route: Route,
-    /// How many decisions of the seed's sequence were drawn before this one, or before a prewarm's own.
+    /// How many decisions of the seed's sequence were drawn before this one, or before a prewarm's
+    /// own.
     pub(crate) number: u64,
     /// Number of its kind of request, and of its tenant.
     pub(crate) traffic: usize,
