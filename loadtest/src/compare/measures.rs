@@ -18,6 +18,8 @@ pub(super) struct Measure {
     /// JSON pointers of the value, and of what it is divided by.
     of: String,
     per: Option<&'static str>,
+    /// Of its unit in a report to that of its name.
+    unit: f64,
     pub(super) better: Better,
     /// Whether it belongs on a first look.
     pub(super) is_main: bool,
@@ -26,11 +28,14 @@ pub(super) struct Measure {
 impl Measure {
     /// Its value in a report.
     pub(super) fn value(&self, run: &Run) -> Option<f64> {
-        let value = run.number(&self.of)?;
+        let value = run.number(&self.of)? / self.unit;
         let Some(per) = self.per else { return Some(value) };
         run.number(per).filter(|per| *per > 0.0).map(|per| value / per)
     }
 }
+
+/// Bytes of one.
+const MIB: f64 = 1_048_576.0;
 
 use Better::{Less, More, Neither};
 
@@ -62,7 +67,7 @@ const WHOLE: [(&str, &str, Better, bool); 27] = [
     ("Jain of tokens", "/fairness/computed_tokens_under_load_per_weight/jain", More, false),
     ("server cores", "/server/cores", Neither, false),
     ("server ms of a core/decision", "/server/cpu_ms_per_decision", Less, true),
-    ("server memory, bytes", "/server/rss_bytes_max", Less, true),
+    ("server memory, MiB", "/server/rss_bytes_max", Less, true),
 ];
 
 /// Of the whole run, a request.
@@ -88,6 +93,7 @@ pub(super) fn measures(a: &[Run], b: &[Run]) -> Vec<Measure> {
         name: name.to_owned(),
         of: of.to_owned(),
         per: None,
+        unit: if of.ends_with("_bytes_max") { MIB } else { 1.0 },
         better,
         is_main,
     });
@@ -95,6 +101,7 @@ pub(super) fn measures(a: &[Run], b: &[Run]) -> Vec<Measure> {
         name: name.to_owned(),
         of: of.to_owned(),
         per: Some("/all/sent"),
+        unit: 1.0,
         better,
         is_main: false,
     });
@@ -116,6 +123,7 @@ fn groups(kind: &str, a: &[Run], b: &[Run]) -> Vec<Measure> {
             name: format!("{kind} {name} {what}"),
             of: format!("{place}/{part}/{of}"),
             per: None,
+            unit: 1.0,
             better,
             is_main: false,
         })

@@ -10,11 +10,11 @@ use crate::html::{Axis, Card, Curve, Page, Plot, Span, curves, facts, spans, tab
 use crate::machine::utc;
 use crate::report::{percent, short};
 
-/// Measures of the verdict, with their words.
-const VERDICT: [(&str, &str); 3] = [
-    ("decisions/s answered", "decisions/s"),
-    ("latency p50, ms", "p50"),
-    ("latency p99, ms", "p99"),
+/// Measures of the verdict, with their words and units.
+const VERDICT: [(&str, &str, &str); 3] = [
+    ("decisions/s answered", "decisions/s", ""),
+    ("latency p50, ms", "p50", " ms"),
+    ("latency p99, ms", "p99", " ms"),
 ];
 
 impl Comparison {
@@ -35,31 +35,29 @@ impl Comparison {
     }
 
     fn verdict(&self) -> String {
-        let one = |(name, words): (&str, &str)| {
+        let meaning = |ratio: &Ratio| {
+            let says_nothing = !self.work.is_same() || ratio.meaning() == Meaning::NoiseUnknown;
+            if says_nothing { String::new() } else { format!(", {}", ratio.meaning().as_str()) }
+        };
+        let one = |(name, words, unit): (&str, &str, &str)| {
             let ratio = self.ratio(name)?;
-            let meaning = match ratio.meaning() {
-                Meaning::NoiseUnknown => String::new(),
-                Meaning::WithinNoise
-                | Meaning::Better
-                | Meaning::Worse
-                | Meaning::Different
-                | Meaning::NoRatio => {
-                    format!(", {}", ratio.meaning().as_str())
-                }
-            };
             let (a, b) = (ratio.a.map(short)?, ratio.b.map(short)?);
-            Some(format!("{words} {a} and {b} ({} times{meaning})", times(ratio.median)))
+            Some(format!("{words} {a} to {b}{unit} ({}x{})", times(ratio.median), meaning(ratio)))
         };
         let parts: Vec<String> = VERDICT.into_iter().filter_map(one).collect();
-        let answers = self
-            .answers
-            .top_share()
-            .map(|top| format!(" Both chose the same in {} of the questions.", percent(top)));
-        format!("A and B: {}.{}", parts.join("; "), answers.unwrap_or_default())
+        let answers = self.answers.top_share();
+        let answers = answers.map(|top| {
+            format!(
+                " Both chose the same in {} of {} questions.",
+                percent(top),
+                self.answers.questions
+            )
+        });
+        format!("From A to B: {}.{}", parts.join("; "), answers.unwrap_or_default())
     }
 
     fn tiles(&self) -> Vec<(String, String)> {
-        let one = |(name, words): (&str, &str)| {
+        let one = |(name, words, _): (&str, &str, &str)| {
             let ratio = self.ratio(name)?;
             Some((format!("{}x", times(ratio.median)), format!("{words}, B to A")))
         };
@@ -85,6 +83,7 @@ impl Comparison {
                 Meaning::WithinNoise
                 | Meaning::Different
                 | Meaning::NoiseUnknown
+                | Meaning::Equal
                 | Meaning::NoRatio => 6,
             };
             let meaning = ratio.meaning().as_str();
@@ -194,13 +193,7 @@ fn runs_card(side: &str, runs: &[Run]) -> String {
             .at("/machine/began_unix_s")
             .and_then(Value::as_u64)
             .map_or("not known".to_owned(), utc);
-        let notes = run
-            .at("/notes")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str);
-        let notes: Vec<&str> = notes.collect();
+        let notes: Vec<&str> = run.notes().collect();
         let words = format!(
             "{}, seed {}, began {began}, build {}, on {} with {} cores, load average before {}",
             word(run, "/run/url"),

@@ -15,7 +15,9 @@ pub(super) enum Meaning {
     Different,
     /// There is one run of A only, so that noise is not known.
     NoiseUnknown,
-    /// There is no ratio, as A has 0 or nothing.
+    /// Both are 0.
+    Equal,
+    /// There is no ratio, as A has 0 or one of them nothing.
     NoRatio,
 }
 
@@ -28,6 +30,7 @@ impl Meaning {
             Self::Worse => "worse",
             Self::Different => "different",
             Self::NoiseUnknown => "noise unknown",
+            Self::Equal => "equal",
             Self::NoRatio => "-",
         }
     }
@@ -73,7 +76,12 @@ impl Ratio {
 
     /// What it means.
     pub(super) fn meaning(&self) -> Meaning {
-        let Some(ratio) = self.median else { return Meaning::NoRatio };
+        let Some(ratio) = self.median else {
+            let is_zero =
+                |value: Option<f64>| value.is_some_and(|value| value.abs() < f64::EPSILON);
+            let is_equal = is_zero(self.a) && is_zero(self.b);
+            return if is_equal { Meaning::Equal } else { Meaning::NoRatio };
+        };
         let Some((low, high)) = self.noise else { return Meaning::NoiseUnknown };
         if (low..=high).contains(&ratio) {
             return Meaning::WithinNoise;

@@ -66,6 +66,12 @@ impl Run {
         members.into_iter().flat_map(|members| members.keys().map(String::as_str)).collect()
     }
 
+    /// Whatever makes its numbers doubtful.
+    pub(super) fn notes(&self) -> impl Iterator<Item = &str> {
+        let notes = self.at("/notes").and_then(Value::as_array).into_iter().flatten();
+        notes.filter_map(Value::as_str)
+    }
+
     /// A word of the run's settings.
     pub(super) fn word(&self, field: &str) -> String {
         let value = self.json.pointer(&format!("/run/{field}"));

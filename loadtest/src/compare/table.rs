@@ -40,6 +40,7 @@ impl Display for Table<'_> {
         for (side, runs) in [("A", &comparison.a), ("B", &comparison.b)] {
             runs.iter().try_for_each(|run| run_line(out, side, run))?;
         }
+        notes(out, comparison)?;
         let columns = ["A", "B", "B/A", "range", "among A"];
         write!(out, "\n{:<30}", "medians")?;
         columns.iter().try_for_each(|column| write!(out, "{column:>15}"))?;
@@ -57,9 +58,24 @@ impl Display for Table<'_> {
 fn run_line(out: &mut Formatter<'_>, side: &str, run: &Run) -> fmt::Result {
     let build =
         run.at("/server/build").and_then(|build| build.as_str()).unwrap_or("build not known");
-    writeln!(out, "{side}: {}, {}, {build}, seed {}", run.file, run.word("url"), run.word("seed"))?;
-    let notes = run.at("/notes").and_then(|notes| notes.as_array()).into_iter().flatten();
-    notes.filter_map(|note| note.as_str()).try_for_each(|note| writeln!(out, "   note: {note}"))
+    writeln!(out, "{side}: {}, {}, {build}, seed {}", run.file, run.word("url"), run.word("seed"))
+}
+
+/// What runs say of themselves, each once with the runs that say it.
+fn notes(out: &mut Formatter<'_>, comparison: &Comparison) -> fmt::Result {
+    let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
+    for (side, runs) in [("A", &comparison.a), ("B", &comparison.b)] {
+        for (number, run) in runs.iter().enumerate() {
+            let name = format!("{side}{}", number + 1);
+            for note in run.notes() {
+                match notes.iter_mut().find(|(known, _)| *known == note) {
+                    Some((_, names)) => names.push(name.clone()),
+                    None => notes.push((note, vec![name.clone()])),
+                }
+            }
+        }
+    }
+    notes.iter().try_for_each(|(note, of)| writeln!(out, "note of {}: {note}", of.join(", ")))
 }
 
 fn row(out: &mut Formatter<'_>, ratio: &Ratio) -> fmt::Result {

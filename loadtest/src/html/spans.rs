@@ -2,10 +2,8 @@
 
 use super::{COLOURS, escape, put};
 
-/// Smallest reach of the scale to each side: a tenth.
-const REACH_MIN: f64 = 1.1;
-/// Largest reach; what is further lies on the edge.
-const REACH_MAX: f64 = 100.0;
+/// How far the scale may reach to each side; what is further than the last lies on the edge.
+const REACHES: [f64; 6] = [1.2, 1.5, 2.0, 3.0, 5.0, 10.0];
 
 /// One row.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,11 +21,10 @@ pub(crate) struct Span {
 
 /// Draws the rows.
 pub(crate) fn spans(rows: &[Span]) -> String {
-    let ends = rows
-        .iter()
-        .flat_map(|row| [row.at, row.range.0, row.range.1, row.noise.map_or(1.0, |noise| noise.1)]);
-    let away = |ratio: f64| if ratio > 0.0 { ratio.max(1.0 / ratio) } else { REACH_MAX };
-    let reach = ends.map(away).fold(REACH_MIN, f64::max).min(REACH_MAX) * 1.05;
+    let ends = rows.iter().flat_map(|row| [row.at, row.range.0, row.range.1]);
+    let farthest = ends.filter(|ratio| *ratio > 0.0).map(|ratio| ratio.max(1.0 / ratio));
+    let farthest = farthest.fold(1.0, f64::max);
+    let reach = REACHES.into_iter().find(|reach| *reach >= farthest).unwrap_or(10.0);
     // Percent of the width.
     let x = |ratio: f64| ((away_from_left(ratio, reach)) * 100.0).clamp(0.0, 100.0);
     let mut out = String::from("<div class=\"share\">");
@@ -63,7 +60,7 @@ pub(crate) fn spans(rows: &[Span]) -> String {
         &mut out,
         format_args!(
             "<span></span><span class=\"scale\"><span>{:.2}x</span><span>1x</span>\
-             <span>{reach:.2}x</span></span><span></span></div>",
+             <span>{reach}x</span></span><span></span></div>",
             1.0 / reach
         ),
     );
