@@ -1,0 +1,1 @@
+"""Experiments on a decision server with the load generator; `loadtest/run-all` runs them."""

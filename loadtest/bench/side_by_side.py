@@ -1,0 +1,160 @@
+"""docket beside llama-server on the same file with as many threads: capacity, then latency at equal load.
+
+Both are up all the time and only one is asked at a time, in turns whose order is reversed every other
+round. Each round has a seed of its own, so that no side finds what an earlier round left; what the
+states take to be read first is in the warm-up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import statistics
+import subprocess
+from collections.abc import Sequence
+
+from .llama import llama
+from .result import Result, Table, number, spread
+from .setting import Report, Setting, knows, none_lost, times
+
+WORKLOADS = ("peers-shared", "peers-distinct")
+SLOTS = 8
+SLOT_TOKENS = 2_048
+CLIENTS = 16
+LOAD = 0.7
+"""Of a side's capacity, in the open loop."""
+
+RATE_MIN = 0.2
+COLUMNS = ("model", "workload", "what", "docket", "llama-server", "docket / llama-server")
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """A server, and what the generator must know of it."""
+
+    name: str
+    url: str
+    flags: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Match:
+    """Two sides, one model."""
+
+    model: str
+    sides: tuple[Side, Side]
+    warm_up_s: float
+    seconds: float
+
+    def label(self, *parts: object) -> str:
+        """Of a report."""
+        return "-".join([self.model, *(str(part) for part in parts)])
+
+
+async def run(setting: Setting) -> Result:
+    """The small model; with --full the default one too."""
+    if setting.llama_server is None or setting.is_fake:
+        return Result(notes=["Not measured: no llama-server was there; name one with --llama-server PATH."])
+    result = Result([Table(COLUMNS, [])], notes=[await _version(setting)])
+    for model in (setting.model, *((setting.default_model,) if setting.full else ())):
+        if absent := setting.missing(model):
+            result.notes.append(absent)
+            continue
+        async with contextlib.AsyncExitStack() as stack:
+            server = await stack.enter_async_context(setting.real(model=model))
+            context = SLOTS * SLOT_TOKENS
+            other = await stack.enter_async_context(llama(setting, model, SLOTS, context))
+            sides = (Side("docket", server.url), Side("llama", other, ("--driver", "llama-server")))
+            is_small = model == setting.model
+            match = Match(model, sides, *(setting.pick((6, 10), (15, 45)) if is_small else (60, 120)))
+            for workload in WORKLOADS:
+                await _compared(setting, match, workload, result)
+    return result
+
+
+async def _version(setting: Setting) -> str:
+    words = [str(setting.llama_server), "--version"]
+    done = await asyncio.to_thread(subprocess.run, words, capture_output=True, text=True, check=False)
+    told = " ".join((done.stdout + done.stderr).split())
+    return (
+        f"llama-server: {told[:200]}; `-np {SLOTS} -c {SLOTS * SLOT_TOKENS} -t {setting.threads}`, its "
+        f"prompt cache on; docket: `--threads {setting.threads}`. {CLIENTS} clients."
+    )
+
+
+async def _compared(setting: Setting, match: Match, workload: str, result: Result) -> None:
+    closed = await _rounds(setting, match, workload, "closed", ("--clients", str(CLIENTS)))
+    rates = [[report["achieved_rate"] for report in reports] for reports in closed]
+    _rate_rows(result.tables[0], match, workload, closed, rates)
+    middles = [statistics.median(side) for side in rates]
+    reports = [*closed[0], *closed[1]]
+    for name, capacity in (("the slower's", min(middles)), ("the faster's", max(middles))):
+        rate = max(LOAD * capacity, RATE_MIN)
+        flags = ("--rate", f"{rate:.2f}")
+        found = await _rounds(setting, match, workload, f"open-{name[4:8]}", flags)
+        for part in ("p50", "p99"):
+            values = [[report["all"]["latency_ms"][part] for report in side] for side in found]
+            what = f"{part} ms at {number(rate)}/s, {LOAD:.0%} of {name} capacity"
+            result.tables[0].rows.append((match.model, workload, what, *_sides(values)))
+        reports += [*found[0], *found[1]]
+    result.figures.append(none_lost(reports, workload, ("failed",)))
+    await _agreement(setting, match, workload)
+
+
+async def _rounds(
+    setting: Setting, match: Match, workload: str, label: str, flags: tuple[str, ...]
+) -> tuple[list[Report], list[Report]]:
+    """Reports of each side, round by round."""
+    kind = label.partition("-")[0]
+    found: dict[str, list[Report]] = {side.name: [] for side in match.sides}
+    for seed in setting.seeds:
+        for side in match.sides if seed % 2 else reversed(match.sides):
+            load = ("--workload", workload, "--seed", str(seed), *flags, *side.flags)
+            name = match.label(workload, label, side.name, seed)
+            report = await setting.load(side.url, name, kind, *load, *times(match.seconds, match.warm_up_s))
+            found[side.name].append(report)
+    first, second = (found[side.name] for side in match.sides)
+    return first, second
+
+
+def _rate_rows(
+    table: Table, match: Match, workload: str, closed: Sequence[list[Report]], rates: list[list[float]]
+) -> None:
+    answers = [[report["answers_rate"] for report in reports] for reports in closed]
+    table.rows.append((match.model, workload, "decisions/s, closed loop", *_sides(rates)))
+    table.rows.append((match.model, workload, "answers/s, closed loop", *_sides(answers)))
+    for part in ("computed", "cached"):
+        tokens = [
+            spread([_a_decision(report, part) for report in reports if report["all"]["outcomes"]["answered"]])
+            for reports in closed
+        ]
+        table.rows.append((match.model, workload, f"{part} tokens a decision", *tokens, ""))
+
+
+def _a_decision(report: Report, part: str) -> float:
+    tokens, answered = report["all"][f"{part}_tokens"], report["all"]["outcomes"]["answered"]
+    return float(tokens) / float(answered)
+
+
+def _sides(values: Sequence[Sequence[float]]) -> tuple[str, str, str]:
+    """Both, and the ratio within each round."""
+    ours, theirs = values
+    ratios = [one / other for one, other in zip(ours, theirs, strict=True) if other]
+    return spread(ours), spread(theirs), spread(ratios)
+
+
+async def _agreement(setting: Setting, match: Match, workload: str) -> None:
+    """Both sides' answers beside each other, as a report of the generator."""
+    if not knows(setting.loadtest, "compare", "--html"):
+        return
+    files = {
+        side: [
+            setting.run_file(match.label(workload, "closed", name, seed), "json") for seed in setting.seeds
+        ]
+        for side, name in (("--a", "docket"), ("--b", "llama"))
+    }
+    words = [str(word) for side, paths in files.items() for path in paths for word in (side, path)]
+    target = setting.run_file(match.label(workload, "compared"), "html")
+    command = [str(setting.loadtest), "compare", *words, "--html", str(target)]
+    await asyncio.to_thread(subprocess.run, command, capture_output=True, check=False)
