@@ -2,6 +2,7 @@
 
     tenants.py sidechannel                     2,000 trials of two tenants, 400 of one, on SmolLM2
     tenants.py sidechannel --trials 200        fewer
+    tenants.py sidechannel --keep FOLDER       keeps each trial, and goes on where the last run ended
     tenants.py sidechannel --model qwen2.5-coder:1.5b --save result.json
 
 It needs `cargo build --release` and the model (`docket pull smollm2:135m`), and nothing but Python's
@@ -49,8 +50,11 @@ async def _sidechannel(options: argparse.Namespace) -> tuple[sidechannel.Result,
     flags = [options.model, *KEYS, *PATIENT, *options.flag]
     with tempfile.TemporaryDirectory(prefix="docket-tenants-") as folder:
         async with serving(options.docket, Path(folder), flags, OTHER) as server:
-            across = await sidechannel.measured(server, VICTIM, OTHER, trials, seed)
-            within = await sidechannel.measured(server, VICTIM, VICTIM_TOO, max(trials // 5, 40), seed + 1)
+            kept = [options.keep / f"{name}.jsonl" if options.keep else None for name in ("across", "within")]
+            two = sidechannel.Trials(trials, seed, kept[0])
+            across = await sidechannel.measured(server, VICTIM, OTHER, two)
+            one = sidechannel.Trials(max(trials // 5, 40), seed + 1, kept[1])
+            within = await sidechannel.measured(server, VICTIM, VICTIM_TOO, one)
     return across, within
 
 
@@ -65,6 +69,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--trials", type=int, default=2_000, help="of two tenants (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=7, help="default: %(default)s")
     parser.add_argument("--save", type=Path, help="a file for the figures")
+    parser.add_argument("--keep", type=Path, help="a folder for the trials, made before")
     parser.add_argument("--flag", action="append", default=[], help="one more flag of the server; repeatable")
     return parser.parse_args()
 

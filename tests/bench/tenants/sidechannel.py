@@ -47,25 +47,48 @@ class Result:
         return f"| {who} | {self.trials:,} | {interval} | {self.by_time_alone:.3f} |"
 
 
+@dataclasses.dataclass(frozen=True)
+class Trials:
+    """How many trials there are to be, which, and where they are kept."""
+
+    count: int
+    seed: int
+    kept: Path | None = None
+    """A file of JSON lines, a trial each: a run that was cut short goes on behind its last."""
+
+    def before(self) -> list[tuple[list[float], bool]]:
+        """Those of earlier runs."""
+        if self.kept is None or not self.kept.exists():
+            return []
+        lines = (json.loads(line) for line in self.kept.read_text().splitlines())
+        return [(line["features"], line["held"]) for line in lines][: self.count]
+
+    def keep(self, features: list[float], is_held: bool) -> None:
+        """Adds one."""
+        if self.kept is not None:
+            with self.kept.open("a") as file:
+                file.write(json.dumps({"features": features, "held": is_held}) + "\n")
+
+
 async def measured(
-    server: Server, victim: Mapping[str, str], attacker: Mapping[str, str], trials: int, seed: int
+    server: Server, victim: Mapping[str, str], attacker: Mapping[str, str], trials: Trials
 ) -> Result:
-    """Runs the trials."""
-    draw = random.Random(seed)
-    features: list[list[float]] = []
-    held: list[bool] = []
-    for trial in range(trials):
+    """Runs the trials that are not there yet."""
+    seed, known = trials.seed, trials.before()
+    for trial in range(len(known), trials.count):
         guess = text(WORDS, f"{seed}-{trial}")
-        is_held = draw.random() < 0.5
+        is_held = random.Random(f"{seed}-{trial}").random() < 0.5
         asked = guess if is_held else text(WORDS, f"{seed}-{trial}-other")
         answered(await decide(server.port, asked, QUESTION, victim))
         reply = answered(await decide(server.port, guess, QUESTION, attacker))
-        features.append([reply.seconds * 1e3, *(float(reply.headers.get(name, 0)) for name in HEADERS)])
-        held.append(is_held)
+        seen = [reply.seconds * 1e3, *(float(reply.headers.get(name, 0)) for name in HEADERS)]
+        trials.keep(seen, is_held)
+        known.append((seen, is_held))
+    features, held = [seen for seen, _ in known], [is_held for _, is_held in known]
     scores = auc.held_out_scores(features, held, seed)
     low, high = auc.bounds(scores, held)
     slow = auc.auc([row[0] for row in features], held)
-    return Result(trials, auc.auc(scores, held), low, high, max(slow, 1 - slow))
+    return Result(trials.count, auc.auc(scores, held), low, high, max(slow, 1 - slow))
 
 
 def answered(reply: Reply) -> Reply:
