@@ -31,6 +31,7 @@ fn measure(ratio: &Ratio) -> Value {
         "b": ratio.b,
         "ratio": ratio.median,
         "ratio_range": ratio.range,
+        // An infinite end is null.
         "ratio_range_among_a": ratio.noise,
         "meaning": ratio.meaning().as_str(),
     })

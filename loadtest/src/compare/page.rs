@@ -10,6 +10,9 @@ use crate::html::{Axis, Card, Curve, Page, Plot, Span, curves, facts, spans, tab
 use crate::machine::utc;
 use crate::report::{percent, short};
 
+/// How the note of every closed loop begins: that alone is no alarm.
+const CLOSED_LOOP: &str = "closed loop: ";
+
 /// Measures of the verdict, with their words and units.
 const VERDICT: [(&str, &str, &str); 3] = [
     ("decisions/s answered", "decisions/s", ""),
@@ -26,12 +29,28 @@ impl Comparison {
         let page = Page {
             title: format!("B against A: {workload}"),
             verdict: self.verdict(),
-            trust: format!("{}; {}.", self.sameness(), self.noise_words()),
-            is_doubtful: !self.work.is_same(),
+            trust: format!("{}; {}.{}", self.sameness(), self.noise_words(), self.doubt_words()),
+            is_doubtful: !self.work.is_same() || self.doubtful_runs() > 0,
             tiles: self.tiles(),
             cards,
         };
         page.html()
+    }
+
+    fn doubt_words(&self) -> String {
+        match self.doubtful_runs() {
+            0 => String::new(),
+            count => format!(
+                " {count} of {} runs say themselves that their numbers are to be read with care, see \
+                 below.",
+                self.a.len() + self.b.len()
+            ),
+        }
+    }
+
+    fn doubtful_runs(&self) -> usize {
+        let is_doubtful = |run: &&Run| run.notes().any(|note| !note.starts_with(CLOSED_LOOP));
+        self.a.iter().chain(&self.b).filter(is_doubtful).count()
     }
 
     fn verdict(&self) -> String {
@@ -42,6 +61,7 @@ impl Comparison {
         let one = |(name, words, unit): (&str, &str, &str)| {
             let ratio = self.ratio(name)?;
             let (a, b) = (ratio.a.map(short)?, ratio.b.map(short)?);
+            ratio.median?;
             Some(format!("{words} {a} to {b}{unit} ({}x{})", times(ratio.median), meaning(ratio)))
         };
         let parts: Vec<String> = VERDICT.into_iter().filter_map(one).collect();
@@ -58,8 +78,8 @@ impl Comparison {
 
     fn tiles(&self) -> Vec<(String, String)> {
         let one = |(name, words, _): (&str, &str, &str)| {
-            let ratio = self.ratio(name)?;
-            Some((format!("{}x", times(ratio.median)), format!("{words}, B to A")))
+            let median = self.ratio(name)?.median?;
+            Some((format!("{}x", times(Some(median))), format!("{words}, B to A")))
         };
         let mut tiles: Vec<_> = VERDICT.into_iter().filter_map(one).collect();
         tiles.extend(

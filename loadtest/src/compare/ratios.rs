@@ -100,12 +100,13 @@ fn quotient(value: f64, by: f64) -> Option<f64> {
     (quotient.is_finite() && by > 0.0).then_some(quotient)
 }
 
-/// Ratios of every two values, in both directions.
+/// Ratios of every two values, in both directions; of 0 and something else, 0 and infinity.
 fn among(values: &[f64]) -> Vec<f64> {
     let others = |n: usize| values.iter().skip(n + 1);
     let two =
-        values.iter().enumerate().flat_map(|(n, one)| others(n).map(move |other| (*one, *other)));
-    two.flat_map(|(one, other)| [quotient(one, other), quotient(other, one)]).flatten().collect()
+        values.iter().enumerate().flat_map(|(n, one)| others(n).map(move |other| one / other));
+    let both = two.flat_map(|ratio| [ratio, 1.0 / ratio]);
+    both.filter(|ratio| !ratio.is_nan()).collect()
 }
 
 /// The one in the middle, or the mean of the two there.
@@ -137,6 +138,8 @@ mod tests {
         assert_eq!(range(&[2.0, 1.0, 4.0]), Some((1.0, 4.0)));
         assert_eq!(range(&among(&[10.0, 8.0])), Some((0.8, 1.25)));
         assert_eq!(range(&among(&[10.0])), None);
+        assert_eq!(range(&among(&[0.0, 2.0])), Some((0.0, f64::INFINITY)));
+        assert_eq!(range(&among(&[0.0, 0.0])), None);
         assert_eq!(
             [quotient(1.0, 0.0), quotient(0.0, 0.0), quotient(0.0, 2.0)],
             [None, None, Some(0.0)]
