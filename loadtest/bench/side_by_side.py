@@ -89,13 +89,13 @@ async def _compared(setting: Setting, match: Match, workload: str, result: Resul
     _rate_rows(result.tables[0], match, workload, closed, rates)
     middles = [statistics.median(side) for side in rates]
     reports = [*closed[0], *closed[1]]
-    for name, capacity in (("the slower's", min(middles)), ("the faster's", max(middles))):
+    for name, capacity in (("slower", min(middles)), ("faster", max(middles))):
         rate = max(LOAD * capacity, RATE_MIN)
         flags = ("--rate", f"{rate:.2f}")
-        found = await _rounds(setting, match, workload, f"open-{name[4:8]}", flags)
+        found = await _rounds(setting, match, workload, f"open-{name}", flags)
         for part in ("p50", "p99"):
             values = [[report["all"]["latency_ms"][part] for report in side] for side in found]
-            what = f"{part} ms at {number(rate)}/s, {LOAD:.0%} of {name} capacity"
+            what = f"{part} ms at {number(rate)}/s, {LOAD:.0%} of the {name}'s capacity"
             result.tables[0].rows.append((match.model, workload, what, *_sides(values)))
         reports += [*found[0], *found[1]]
     result.figures.append(none_lost(reports, workload, ("failed",)))
