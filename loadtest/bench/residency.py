@@ -17,7 +17,7 @@ HEADERS = {"x-api-key": "sk-live"}
 LIVE_SHARE = 0.2
 ALONE = {"live = 20\nsweep = 80": "live = 100\nsweep = 0", "share = 80": "share = 0"}
 
-SPEED = ("--fake-step-ms", "2", "--fake-token-us", "5")
+SPEED = ("--fake-step-ms", "1", "--fake-token-us", "1")
 COLUMNS = (
     *("engine and memory", "sweep", "swept states", "sessions asked", "found tokens a decision"),
     *("p50 ms", "p99 ms"),

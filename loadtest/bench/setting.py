@@ -83,7 +83,6 @@ class Setting:
         self,
         *arguments: str,
         model: str = "",
-        timeout: str = TIMEOUT,
         is_patient: bool = True,
         headers: Mapping[str, str] | None = None,
     ) -> contextlib.AbstractAsyncContextManager[Server]:
@@ -93,7 +92,7 @@ class Setting:
         """
         served = model or self.model
         what = ["--engine", FAKE] if served == FAKE else [served, "--threads", str(self.threads)]
-        words = [*what, "--timeout", timeout]
+        words = [*what, "--timeout", TIMEOUT]
         words += [*(PATIENT if is_patient else ()), *arguments]
         return serving(self.docket, self.folder("logs"), words, headers)
 
