@@ -7,6 +7,7 @@
 #![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
 
 use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -182,7 +183,7 @@ impl<'a> Run<'a> {
         &mut self,
         (rows, group): (usize, usize),
         share: usize,
-        mut add: impl FnMut(Piece<'_>),
+        mut add: impl Add,
     ) {
         let strips = rows.div_ceil(STRIP_ROWS);
         for first in (0..strips).step_by(group) {
@@ -191,13 +192,7 @@ impl<'a> Run<'a> {
     }
 
     #[inline(always)]
-    fn group(
-        &mut self,
-        rows: usize,
-        strips: Range<usize>,
-        share: usize,
-        add: &mut impl FnMut(Piece<'_>),
-    ) {
+    fn group(&mut self, rows: usize, strips: Range<usize>, share: usize, add: &mut impl Add) {
         let outs = self.out.as_chunks_mut::<{ STRIP_ROWS * PANEL_COLUMNS }>().0;
         for (at, outs) in outs.chunks_exact_mut(rows.div_ceil(STRIP_ROWS)).enumerate() {
             let bias = self.bias.map_or(&ZEROS[..], |bias| &bias[at * PANEL_COLUMNS..]);
@@ -205,9 +200,26 @@ impl<'a> Run<'a> {
             let panel = self.first + at;
             for (strip, out) in strips.clone().zip(&mut outs[strips.clone()]) {
                 let rows = STRIP_ROWS.min(rows - strip * STRIP_ROWS);
-                add(Piece { strip, more: strip + 1 < strips.end, panel, rows, bias, out });
+                add.add(Piece { strip, more: strip + 1 < strips.end, panel, rows, bias, out });
             }
         }
+    }
+}
+
+/// What is done with each piece of a run.
+///
+/// A closure will do where it calls a function that has its own instructions. Elsewhere it is to be a type
+/// whose method is always inlined: a closure that is not inlined is compiled without the instructions of
+/// the function that it is written in, and each multiply-add in it becomes a call.
+pub(super) trait Add {
+    /// Adds the product of one piece.
+    fn add(&mut self, piece: Piece<'_>);
+}
+
+impl<F: FnMut(Piece<'_>)> Add for F {
+    #[inline(always)]
+    fn add(&mut self, piece: Piece<'_>) {
+        self(piece);
     }
 }
 
@@ -234,15 +246,30 @@ impl Job for RunJob<'_> {
         let Self { left, right, mut run } = self;
         for (share, first) in (0..left.depth()).step_by(DEPTH_BLOCK).enumerate() {
             let last = left.depth().min(first + DEPTH_BLOCK);
-            run.pieces((left.rows(), GROUP_STRIPS), share, |piece| {
-                let (strip, panel, rows) = (piece.strip, piece.panel, piece.rows);
-                let values = &right.panel(panel)[first * PANEL_COLUMNS..last * PANEL_COLUMNS];
-                let right = Right { values, stride: PANEL_COLUMNS, first: 0 };
-                let left = PackedColumns(&left.strip(strip)[first * STRIP_ROWS..last * STRIP_ROWS]);
-                let out = Out { values: piece.started(), stride: PANEL_COLUMNS, first: 0 };
-                I::accumulate(&left, rows, right, out);
-            });
+            let add = AddTiles { left, right, depth: first..last, isa: PhantomData::<I> };
+            run.pieces((left.rows(), GROUP_STRIPS), share, add);
         }
+    }
+}
+
+/// Adds the products of a share of the depth.
+struct AddTiles<'a, I> {
+    left: &'a Strips,
+    right: &'a Panels,
+    depth: Range<usize>,
+    isa: PhantomData<I>,
+}
+
+impl<I: Isa> Add for AddTiles<'_, I> {
+    #[inline(always)]
+    fn add(&mut self, piece: Piece<'_>) {
+        let (strip, panel, rows) = (piece.strip, piece.panel, piece.rows);
+        let Range { start: first, end: last } = self.depth;
+        let values = &self.right.panel(panel)[first * PANEL_COLUMNS..last * PANEL_COLUMNS];
+        let right = Right { values, stride: PANEL_COLUMNS, first: 0 };
+        let left = PackedColumns(&self.left.strip(strip)[first * STRIP_ROWS..last * STRIP_ROWS]);
+        let out = Out { values: piece.started(), stride: PANEL_COLUMNS, first: 0 };
+        I::accumulate(&left, rows, right, out);
     }
 }
 

@@ -5,8 +5,11 @@
 
 #![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
 
-use super::super::portable::{Isa, Job, Level, Out};
-use super::super::product::{Piece, Run};
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use super::super::portable::{Isa, Job, Level, Out, Right};
+use super::super::product::{Add, Piece, Run};
 use super::super::{PANEL_COLUMNS, STRIP_ROWS};
 use super::dot::Dot;
 use super::wide::{LeftPiece, LeftWords, RightPairs, RightPiece, pieces};
@@ -40,7 +43,7 @@ fn by_dot(dot: Dot, left: &Bf16Strips, right: &Bf16Panels, mut run: Run<'_>) {
     let size = if left.rows() > STRIP_ROWS { DEPTH_PAIRS } else { depth };
     for (share, first) in (0..depth).step_by(size).enumerate() {
         let last = depth.min(first + size);
-        run.pieces((left.rows(), GROUP_STRIPS), share, |piece| {
+        run.pieces((left.rows(), GROUP_STRIPS), share, |piece: Piece<'_>| {
             let Piece { strip, more, panel, rows, bias, out } = piece;
             let values = &right.panel(panel)[first * 2 * PANEL_COLUMNS..last * 2 * PANEL_COLUMNS];
             let right = RightPairs { values, stride: PANEL_COLUMNS, first: 0 };
@@ -77,13 +80,29 @@ fn multiply_wide<I: Isa>(left: &Bf16Strips, right: RightPairs<'_>, mut run: Run<
     let (mut left_piece, mut right_piece) = (LeftPiece::ZERO, RightPiece::ZERO);
     for (share, pairs) in pieces(right.pairs()).enumerate() {
         let right = right_piece.widen(right, pairs.clone());
-        run.pieces((left.rows(), usize::MAX), share, |piece| {
-            let rows = piece.rows;
-            let strip: StripWords<'_> = LeftWords { words: left.strip(piece.strip), ahead: 0 };
-            let left = left_piece.widen(strip, rows, pairs.clone());
-            let out = Out { values: piece.started(), stride: PANEL_COLUMNS, first: 0 };
-            I::accumulate(&left, rows, right, out);
-        });
+        let widened = &mut left_piece;
+        let add = AddWide { left, widened, right, pairs, isa: PhantomData::<I> };
+        run.pieces((left.rows(), usize::MAX), share, add);
+    }
+}
+
+/// Adds the products of some pairs of the depth, the right operand widened.
+struct AddWide<'a, I> {
+    left: &'a Bf16Strips,
+    widened: &'a mut LeftPiece,
+    right: Right<'a>,
+    pairs: Range<usize>,
+    isa: PhantomData<I>,
+}
+
+impl<I: Isa> Add for AddWide<'_, I> {
+    #[inline(always)]
+    fn add(&mut self, piece: Piece<'_>) {
+        let rows = piece.rows;
+        let strip: StripWords<'_> = LeftWords { words: self.left.strip(piece.strip), ahead: 0 };
+        let left = self.widened.widen(strip, rows, self.pairs.clone());
+        let out = Out { values: piece.started(), stride: PANEL_COLUMNS, first: 0 };
+        I::accumulate(&left, rows, self.right, out);
     }
 }
 

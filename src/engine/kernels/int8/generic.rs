@@ -5,8 +5,10 @@
 
 #![expect(clippy::inline_always, reason = "kernels must be compiled inside their feature function")]
 
+use std::marker::PhantomData;
+
 use super::super::portable::{Isa, Job, Out, Right, mul_add};
-use super::super::product::{PackedColumns, Run};
+use super::super::product::{Add, PackedColumns, Piece, Run};
 use super::super::{PANEL_COLUMNS, STRIP_ROWS};
 use super::BLOCK;
 use super::panels::{BLOCK_BYTES, Int8Panels, WORD, factors};
@@ -41,10 +43,24 @@ impl Job for RunJob<'_> {
 fn multiply<I: Isa>(left: &Int8Strips, right: &[u8], mut run: Run<'_>) {
     for (index, bytes) in right.as_chunks::<BLOCK_BYTES>().0.iter().enumerate() {
         let block = Block::new(bytes);
-        run.pieces((left.rows(), usize::MAX), index, |piece| {
-            let (strip, rows) = (piece.strip, piece.rows);
-            add::<I>(&left.strip(strip)[index], rows, &block, piece.started());
-        });
+        let add = AddBlock { left, index, right: &block, isa: PhantomData::<I> };
+        run.pieces((left.rows(), usize::MAX), index, add);
+    }
+}
+
+/// Adds the products of one block of the depth.
+struct AddBlock<'a, I> {
+    left: &'a Int8Strips,
+    index: usize,
+    right: &'a Block,
+    isa: PhantomData<I>,
+}
+
+impl<I: Isa> Add for AddBlock<'_, I> {
+    #[inline(always)]
+    fn add(&mut self, piece: Piece<'_>) {
+        let (strip, rows) = (piece.strip, piece.rows);
+        add::<I>(&self.left.strip(strip)[self.index], rows, self.right, piece.started());
     }
 }
 

@@ -52,7 +52,7 @@ fn multiply_detected(left: &Int8Strips, right: &Int8Panels, mut run: Run<'_>) {
     let far = left.bytes() > LEFT_CACHED;
     for (share, first) in (0..blocks).step_by(size).enumerate() {
         let last = blocks.min(first + size);
-        run.pieces((left.rows(), GROUP_STRIPS), share, |piece| {
+        run.pieces((left.rows(), GROUP_STRIPS), share, |piece: Piece<'_>| {
             let Piece { strip, more, panel, rows, bias, out } = piece;
             let right = &right.panel(panel).as_chunks::<BLOCK_BYTES>().0[first..last];
             let left = left.strip(strip);
