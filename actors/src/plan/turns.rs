@@ -35,7 +35,7 @@ impl<S: Segment> SchedulerCore<S> {
         let lane = lanes.max_by(|a, b| of_limit(a).total_cmp(&of_limit(b)))?;
         let is_turn = self.next_step % self.order.oldest_every == self.order.oldest_every - 1;
         let is_over = waits[lane as usize] >= self.order.age_max;
-        (is_turn || (is_over && !self.led)).then_some(lane)
+        (!self.led && (is_turn || is_over)).then_some(lane)
     }
 
     fn longest_wait(&self, lane: Lane, now: Instant) -> Duration {
