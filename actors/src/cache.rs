@@ -17,7 +17,7 @@ use crate::limits::Limits;
 use crate::links::{Permit, Shared};
 use crate::plan::cache::{CacheCore, CacheEffect, PrewarmAsk};
 use crate::plan::path::PathSegment;
-use crate::plan::residency::{Change, Computed};
+use crate::plan::residency::{Change, Computed, Reach};
 use crate::plan::segments::Served;
 use crate::prewarm::{PinHandle, PrewarmOutcome, PrewarmSpec};
 use crate::read::{Prefix, SegmentKey, TenantId};
@@ -61,7 +61,7 @@ pub(crate) enum CacheMessage<S> {
         key: SegmentKey,
         path: Vec<PathSegment>,
         owner: Option<TenantId>,
-        may_overflow: bool,
+        reach: Reach,
         from: ActorRef<SchedulerMessage<S>>,
     },
     /// A chunk of a leased segment was computed.
@@ -174,9 +174,9 @@ impl<S: Segment> Cache<S> {
         self.take_limits();
         match message {
             CacheMessage::Ask(ask) => return self.take_ask(ask, now),
-            CacheMessage::Lease { key, path, owner, may_overflow, from } => {
+            CacheMessage::Lease { key, path, owner, reach, from } => {
                 let residency = &mut self.core.residency;
-                let reply = residency.lease((&path, owner.as_ref()), may_overflow, now);
+                let reply = residency.lease((&path, owner.as_ref()), reach, now);
                 // A scheduler that is gone takes this actor along.
                 let _ = from.cast(SchedulerMessage::Leased { key, reply });
             }

@@ -244,9 +244,9 @@ impl<E: Engine> Scheduler<E> {
         effect: SchedulerEffect<E::Segment>,
     ) {
         match effect {
-            SchedulerEffect::Lease { key, path, owner, may_overflow } => {
+            SchedulerEffect::Lease { key, path, owner, reach } => {
                 let from = myself.clone();
-                self.tell_cache(CacheMessage::Lease { key, path, owner, may_overflow, from });
+                self.tell_cache(CacheMessage::Lease { key, path, owner, reach, from });
             }
             SchedulerEffect::Release { path, served } => {
                 self.tell_cache(CacheMessage::Release { path, served });

@@ -13,6 +13,7 @@ use crate::engine::{PAGE_TOKENS, Segment};
 use crate::plan::ReadId;
 use crate::plan::path::PathSegment;
 use crate::plan::queue::{Group, Lease, Place, Queue};
+use crate::plan::residency::Reach;
 use crate::plan::segments::Segments;
 use crate::read::{Lane, SegmentKey};
 
@@ -75,7 +76,7 @@ pub(crate) struct Draft {
     pub(crate) chunks: Vec<DraftChunk>,
     pub(crate) rows: Vec<(SegmentKey, Place)>,
     /// Groups whose lease is to be asked for, and whether the overflow allowance may be used.
-    pub(crate) asks: Vec<(SegmentKey, bool)>,
+    pub(crate) asks: Vec<(SegmentKey, Reach)>,
     /// Tokens drafted for each segment.
     drafted: BTreeMap<SegmentKey, u32>,
     /// First blocks of the chunks: another state that needs one of them waits for it.
@@ -132,7 +133,9 @@ pub(crate) fn form<S: Segment>(
             search.foreground_left |= !placed && lane != Lane::Idle;
         } else {
             let is_first = search.first_with_rows == Some(key);
-            draft.consider_lease(group, key, is_first, moment);
+            let may_overflow = is_first && !moment.is_busy && !group.rows.is_empty();
+            let reach = Reach { evicts_protected: lane <= Lane::Normal, may_overflow };
+            draft.consider_lease(&group.lease, (key, reach), moment.generation);
         }
     }
     if draft.is_empty() && search.seen.len() >= VISITS_MAX {
@@ -203,20 +206,13 @@ impl Draft {
     }
 
     /// Notes that a group's lease is to be asked for, unless it was refused and nothing changed.
-    fn consider_lease(&mut self, group: &Group, key: SegmentKey, is_first: bool, moment: Moment) {
+    fn consider_lease(&mut self, lease: &Lease, ask: (SegmentKey, Reach), generation: u64) {
         if self.asks.len() >= self.limits.look_ahead {
             return;
         }
-        let may_overflow = is_first && !moment.is_busy && !group.rows.is_empty();
-        let worth_asking = match group.lease {
-            Lease::Absent => true,
-            Lease::Deferred { generation, with_overflow } => {
-                generation != moment.generation || (may_overflow && !with_overflow)
-            }
-            Lease::Asked(_) | Lease::Granted => false,
-        };
-        if worth_asking && self.asks.iter().all(|(asked, _)| *asked != key) {
-            self.asks.push((key, may_overflow));
+        let is_new = self.asks.iter().all(|(asked, _)| *asked != ask.0);
+        if is_new && lease.is_worth_asking(generation, ask.1) {
+            self.asks.push(ask);
         }
     }
 

@@ -135,9 +135,9 @@ impl World {
         let Some(effect) = self.to_cache.pop_front() else { return };
         let now = self.now;
         let effects = match effect {
-            SchedulerEffect::Lease { key, path, owner, may_overflow } => {
+            SchedulerEffect::Lease { key, path, owner, reach } => {
                 let lease = (path.as_slice(), owner.as_ref());
-                let reply = self.cache.residency.lease(lease, may_overflow, now);
+                let reply = self.cache.residency.lease(lease, reach, now);
                 self.to_scheduler.push_back(SchedulerEvent::Leased { key, reply });
                 Vec::new()
             }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::engine::Segment;
 use crate::plan::queue::{Group, Lease};
-use crate::plan::residency::LeaseReply;
+use crate::plan::residency::{LeaseReply, Reach};
 use crate::plan::scheduler::{SchedulerCore, SchedulerEffect};
 use crate::read::SegmentKey;
 
@@ -25,8 +25,8 @@ impl<S: Segment> SchedulerCore<S> {
             LeaseReply::Deferred => {
                 self.segments.deferred(&group.path, &counted);
                 let generation = self.generation;
-                let with_overflow = group.overflow_asked;
-                self.queue.set_lease(key, Lease::Deferred { generation, with_overflow });
+                let reach = group.reach;
+                self.queue.set_lease(key, Lease::Deferred { generation, reach });
             }
         }
         self.release_if_unused(key);
@@ -67,13 +67,13 @@ impl<S: Segment> SchedulerCore<S> {
         !idle.is_empty()
     }
 
-    pub(super) fn ask(&mut self, key: SegmentKey, may_overflow: bool) {
+    pub(super) fn ask(&mut self, key: SegmentKey, reach: Reach) {
         let Some(group) = self.queue.group_mut(key) else { return };
-        group.overflow_asked = may_overflow;
+        group.reach = reach;
         let (path, owner) = (group.path.clone(), group.owner().cloned());
         let asked = self.segments.asked(&path);
         self.queue.set_lease(key, Lease::Asked(asked));
         self.asked += 1;
-        self.effects.push(SchedulerEffect::Lease { key, path, owner, may_overflow });
+        self.effects.push(SchedulerEffect::Lease { key, path, owner, reach });
     }
 }

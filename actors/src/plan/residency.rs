@@ -33,6 +33,7 @@ mod keeping;
 mod owners;
 mod pins;
 mod queues;
+mod reach;
 mod room;
 #[cfg(test)]
 mod tests;
@@ -52,6 +53,7 @@ use block::Block;
 use owners::Owners;
 use pins::Pin;
 use queues::Queues;
+pub(crate) use reach::Reach;
 
 /// Answer to a lease that was asked for.
 #[derive(Debug, Clone)]
@@ -134,6 +136,8 @@ struct Bytes {
     locked: u64,
     /// Of `used`, what was used again in the foreground.
     protected: u64,
+    /// Of `protected`, what nothing locks.
+    protected_idle: u64,
     /// Of `used`, what pins keep.
     pinned: u64,
     /// What leases that are not complete have.
@@ -200,15 +204,14 @@ impl<S: Segment> Residency<S> {
     /// Leases all of `path` and reserves the bytes that it lacks, or changes nothing but pins whose
     /// time is over. What other states have of it is part of what is granted.
     ///
-    /// What is computed of it is the owner's. With `may_overflow`, a path for which there is no room is
-    /// granted beyond the budget if no other is, up to the allowance.
+    /// What is computed of it is the owner's.
     pub(crate) fn lease(
         &mut self,
         (path, owner): (&[PathSegment], Option<&TenantId>),
-        may_overflow: bool,
+        reach: Reach,
         now: Instant,
     ) -> LeaseReply<S> {
-        let reply = self.try_lease((path, owner), may_overflow, now);
+        let reply = self.try_lease((path, owner), reach, now);
         // What pins kept whose time is over may be more than its tenant may keep.
         self.trim();
         reply
@@ -217,7 +220,7 @@ impl<S: Segment> Residency<S> {
     fn try_lease(
         &mut self,
         (path, owner): (&[PathSegment], Option<&TenantId>),
-        may_overflow: bool,
+        reach: Reach,
         now: Instant,
     ) -> LeaseReply<S> {
         let found: Vec<_> = path.iter().map(|segment| self.find(segment)).collect();
@@ -231,8 +234,12 @@ impl<S: Segment> Residency<S> {
             self.end_old_pins(now);
             fits = self.could_fit(missing, deepest);
         }
+        let is_sparing = !reach.evicts_protected && !self.leases.is_empty();
+        if fits && is_sparing && !self.could_fit_unprotected(missing, deepest) {
+            return LeaseReply::Deferred;
+        }
         let overflow = !fits
-            && may_overflow
+            && reach.may_overflow
             && self.overflow_state.is_none()
             && missing <= self.config.overflow_bytes_max;
         if !fits && !overflow {

@@ -20,7 +20,7 @@ use crate::plan::pace::{Pace, Shares};
 use crate::plan::path::{PathSegment, path_of};
 use crate::plan::queue::{Asker, Lease, Queue};
 use crate::plan::relief::Relief;
-use crate::plan::residency::{Computed, LeaseReply};
+use crate::plan::residency::{Computed, LeaseReply, Reach};
 use crate::plan::running::Running;
 use crate::plan::segments::{Segments, Served};
 use crate::plan::{DecisionId, ReadId};
@@ -72,7 +72,7 @@ pub(crate) struct Opening {
 #[derive(Debug)]
 pub(crate) enum SchedulerEffect<S> {
     /// Ask the cache to lease a path to the state `key`; what is computed of that is its owner's.
-    Lease { key: SegmentKey, path: Vec<PathSegment>, owner: Option<TenantId>, may_overflow: bool },
+    Lease { key: SegmentKey, path: Vec<PathSegment>, owner: Option<TenantId>, reach: Reach },
     /// Give a lease back, and say how many decisions it served.
     Release { path: Vec<SegmentKey>, served: Served },
     /// Hand a computed chunk to the cache.
@@ -364,8 +364,8 @@ impl<S: Segment> SchedulerCore<S> {
         if draft.is_stuck() && !is_busy && self.give_back_idle_leases() {
             draft = self.draft(is_busy, now);
         }
-        for (key, may_overflow) in &draft.asks {
-            self.ask(*key, *may_overflow);
+        for (key, reach) in &draft.asks {
+            self.ask(*key, *reach);
         }
         if self.asked == 0 && !is_busy && !draft.is_empty() {
             self.led = self.turn(now).first.is_some();

@@ -8,6 +8,7 @@ use super::pieces::Need;
 use crate::config::Ranking;
 use crate::plan::fair::Rank;
 use crate::plan::path::{PathSegment, length};
+use crate::plan::residency::Reach;
 use crate::plan::{DecisionId, ReadId};
 use crate::read::{Lane, ReadSpec, SegmentKey, TenantId};
 
@@ -97,9 +98,20 @@ pub(crate) enum Lease {
     /// It has asked; which of its segments were held when it did.
     Asked(Vec<bool>),
     /// It was refused in this generation of the ledger.
-    Deferred { generation: u64, with_overflow: bool },
+    Deferred { generation: u64, reach: Reach },
     /// Its path is leased.
     Granted,
+}
+
+impl Lease {
+    /// Whether asking may bring one: it was not refused as much since memory last became free.
+    pub(crate) fn is_worth_asking(&self, now: u64, with: Reach) -> bool {
+        match self {
+            Self::Absent => true,
+            Self::Deferred { generation, reach } => *generation != now || with.exceeds(*reach),
+            Self::Asked(_) | Self::Granted => false,
+        }
+    }
 }
 
 /// What makes two reads of one state equal.
@@ -123,8 +135,8 @@ pub(crate) struct Group {
     pub(crate) decisions: BTreeSet<DecisionId>,
     pub(crate) rows: BTreeMap<Place, QueuedRow>,
     pub(crate) want: Option<QueuedWant>,
-    /// Whether the last lease was asked for with the overflow allowance.
-    pub(crate) overflow_asked: bool,
+    /// Of what the last lease that was asked for might take its room.
+    pub(crate) reach: Reach,
     /// Rows and chunks of it in the running step.
     pub(crate) in_step: usize,
     /// Time of all steps that had a chunk of its path.
@@ -150,7 +162,7 @@ impl Group {
             decisions: BTreeSet::new(),
             rows: BTreeMap::new(),
             want: None,
-            overflow_asked: false,
+            reach: Reach::BUDGET,
             in_step: 0,
             state_time: Duration::ZERO,
             missing,

@@ -88,6 +88,7 @@ mod tests {
 
     use super::*;
     use crate::plan::fixture::Run;
+    use crate::plan::residency::Reach;
 
     const READ: Served = Served { foreground: 1, background: 0 };
 
@@ -95,7 +96,7 @@ mod tests {
     fn use_state(ledger: &mut Residency<Run>, name: u32, now: Instant) {
         ledger.set_now(now);
         let path = path_of(&prefix(name, 118));
-        let LeaseReply::Granted(parts) = ledger.lease((&path, None), false, now) else {
+        let LeaseReply::Granted(parts) = ledger.lease((&path, None), Reach::BUDGET, now) else {
             panic!("no room")
         };
         for (segment, parts) in path.iter().zip(parts) {
@@ -129,7 +130,7 @@ mod tests {
     fn a_ledger_without_a_clock_tells_nothing() {
         let mut ledger = Residency::<Run>::new(caps(), CacheConfig::default(), true, 3);
         let path = path_of(&prefix(1, 118));
-        ledger.lease((&path, None), false, start_of_time());
+        ledger.lease((&path, None), Reach::BUDGET, start_of_time());
         assert_eq!(ledger.take_ages(), []);
     }
 }

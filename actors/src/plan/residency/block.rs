@@ -51,6 +51,11 @@ impl<S: Segment> Block<S> {
     fn bytes_within(&self) -> u64 {
         if self.overflow { 0 } else { self.bytes }
     }
+
+    /// What of it counts as protected.
+    fn bytes_protected(&self) -> u64 {
+        if self.class == Class::Protected { self.bytes } else { 0 }
+    }
 }
 
 impl<S: Segment> Residency<S> {
@@ -170,6 +175,7 @@ impl<S: Segment> Residency<S> {
             let (owner, bytes) = (block.owner, block.bytes_within());
             let parent = block.parent;
             self.bytes.locked += bytes;
+            self.bytes.protected_idle -= block.bytes_protected();
             self.owners.take(owner, bytes);
             self.dequeue(key, owner);
             return parent;
@@ -199,6 +205,7 @@ impl<S: Segment> Residency<S> {
             at = block.parent;
             if block.locks == 0 {
                 self.bytes.locked -= block.bytes_within();
+                self.bytes.protected_idle += block.bytes_protected();
                 self.owners.keep(block.owner, block.bytes_within());
                 self.settle(key);
             }
@@ -282,9 +289,8 @@ impl<S: Segment> Residency<S> {
         self.owners.leave(block.owner, block.bytes);
         self.bytes.used -= block.bytes_within();
         self.bytes.overflow -= block.bytes - block.bytes_within();
-        if block.class == Class::Protected {
-            self.bytes.protected -= block.bytes;
-        }
+        self.bytes.protected -= block.bytes_protected();
+        self.bytes.protected_idle -= block.bytes_protected();
         if reason == DropReason::Room {
             self.evictions += 1;
             self.ages.evicted(block.stamp);

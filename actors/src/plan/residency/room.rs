@@ -16,14 +16,28 @@ impl<S: Segment> Residency<S> {
     /// Whether `bytes` more would fit if all were evicted that may be, but `spared` and what lies
     /// before it.
     pub(super) fn could_fit(&self, bytes: u64, spared: Option<SegmentKey>) -> bool {
-        let held = self.bytes.used + self.bytes.reserved;
-        let excess = (held + bytes).saturating_sub(self.budget);
-        if excess == 0 {
-            return true;
-        }
-        let blocks = self.up_from(spared).map_while(|key| self.blocks.get(&key));
-        let spared: u64 = blocks.take_while(|block| block.locks == 0).map(|b| b.bytes).sum();
-        excess <= self.bytes.used - self.bytes.locked - spared
+        let (excess, idle) = (self.excess(bytes), self.bytes.used - self.bytes.locked);
+        excess == 0 || excess <= idle - self.idle_before(spared, |_| true)
+    }
+
+    /// The same if nothing protected were evicted.
+    pub(super) fn could_fit_unprotected(&self, bytes: u64, spared: Option<SegmentKey>) -> bool {
+        let idle = self.bytes.used - self.bytes.locked - self.bytes.protected_idle;
+        let is_probation = |block: &Block<S>| block.class == Class::Probation;
+        let excess = self.excess(bytes);
+        excess == 0 || excess <= idle - self.idle_before(spared, is_probation)
+    }
+
+    /// What has to be evicted for `bytes` more.
+    fn excess(&self, bytes: u64) -> u64 {
+        (self.bytes.used + self.bytes.reserved + bytes).saturating_sub(self.budget)
+    }
+
+    /// Bytes of a piece and of what lies before it, where nothing locks it and `counts` says so.
+    fn idle_before(&self, end: Option<SegmentKey>, counts: impl Fn(&Block<S>) -> bool) -> u64 {
+        let blocks = self.up_from(end).map_while(|key| self.blocks.get(&key));
+        let idle = blocks.take_while(|block| block.locks == 0);
+        idle.filter(|block| counts(block)).map(|block| block.bytes).sum()
     }
 
     /// Evicts until `bytes` more fit; evicts nothing if that cannot be reached.
@@ -69,6 +83,7 @@ impl<S: Segment> Residency<S> {
             if let Some(block) = self.blocks.get_mut(&key) {
                 block.class = Class::Probation;
                 self.bytes.protected -= block.bytes;
+                self.bytes.protected_idle -= block.bytes;
                 self.owners.remove(block.owner, key);
             }
             self.enqueue(key, Place::Newest);

@@ -2,6 +2,7 @@
 
 mod laws;
 mod limits;
+mod sweeps;
 
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use crate::plan::fixture::{Run, caps, prefix, prefix_of, start_of_time};
 use crate::plan::path::path_of;
 
 type Ledger = Residency<Run>;
+
+const BEYOND: Reach = Reach { evicts_protected: true, may_overflow: true };
 
 const NONE: Served = Served { foreground: 0, background: 0 };
 const READ: Served = Served { foreground: 1, background: 0 };
@@ -77,7 +80,7 @@ fn compute_all(ledger: &mut Ledger, path: &[PathSegment]) {
 /// Reads a state from lease to release; returns how many tokens had to be computed.
 fn read(ledger: &mut Ledger, path: &[PathSegment], served: Served) -> u32 {
     let missing = len(path) - ledger.held(path);
-    assert!(is_granted(&ledger.lease((path, None), false, start_of_time())));
+    assert!(is_granted(&ledger.lease((path, None), Reach::BUDGET, start_of_time())));
     compute_all(ledger, path);
     ledger.release(&keys(path), served);
     missing
@@ -106,7 +109,8 @@ fn a_grown_state_computes_only_what_is_new() {
 fn a_lease_gets_the_parts_of_what_it_shares_in_order() {
     let (mut ledger, now) = (ledger(10_000), start_of_time());
     read(&mut ledger, &runs(&[(1, 200)]), READ);
-    let LeaseReply::Granted(parts) = ledger.lease((&runs(&[(1, 200), (2, 9)]), None), false, now)
+    let LeaseReply::Granted(parts) =
+        ledger.lease((&runs(&[(1, 200), (2, 9)]), None), Reach::BUDGET, now)
     else {
         panic!("there is room")
     };
@@ -119,14 +123,14 @@ fn what_was_computed_of_a_state_stays_when_its_reader_leaves() {
     for (retains, left) in [(true, 118), (false, 0)] {
         let (mut ledger, now) = (ledger_that(retains, 1_000), start_of_time());
         let path = runs(&[(1, 300)]);
-        ledger.lease((&path, None), false, now);
+        ledger.lease((&path, None), Reach::BUDGET, now);
         compute(&mut ledger, &path, 10);
         compute(&mut ledger, &path, 100);
         ledger.release(&keys(&path), NONE);
         assert_eq!(done(&ledger, &path[1]), left);
         assert_eq!(done(&ledger, &path[0]), 10, "the head stays in any case");
         assert_eq!(ledger.view().reserved, 0, "what was promised is given back");
-        ledger.lease((&path, None), false, now);
+        ledger.lease((&path, None), Reach::BUDGET, now);
         assert_eq!(done(&ledger, &path[1]), left, "the next one goes on from there");
     }
 }
@@ -136,7 +140,7 @@ fn without_registration_pages_go_with_the_last_lease_unless_they_are_kept() {
     let (mut ledger, now) = (ledger_that(false, 10_000), start_of_time());
     let (path, grown) = (state(1), runs(&[(1, 200)]));
     for path in [&path, &path, &grown] {
-        ledger.lease((path, None), false, now);
+        ledger.lease((path, None), Reach::BUDGET, now);
         compute_all(&mut ledger, path);
     }
     ledger.release(&keys(&path), READ);
@@ -166,29 +170,6 @@ fn a_state_is_evicted_from_its_end() {
     read(&mut ledger, &runs(&[(1, 300)]), NONE);
     read(&mut ledger, &runs(&[(2, 100)]), NONE);
     assert_eq!(done(&ledger, &runs(&[(1, 300)])[1]), 182, "two blocks made room for two");
-}
-
-/// Case mlx-serve 378: a sweep over many states must not drive out a live session.
-#[test]
-fn a_sweep_in_the_batch_lane_leaves_what_the_foreground_uses() {
-    let mut ledger = ledger(64 + 10 * 128);
-    let session = state(1);
-    read(&mut ledger, &session, READ);
-    read(&mut ledger, &session, READ);
-    for round in 0..2 {
-        for name in 10..40 {
-            read(&mut ledger, &runs(&[(name, 114)]), SWEPT);
-            read(&mut ledger, &runs(&[(name, 114)]), SWEPT);
-        }
-        assert_eq!(done(&ledger, &session[1]), 114, "round {round}");
-    }
-    // Once read by nobody is not enough to stay.
-    let mut ledger = self::ledger(64 + 10 * 128);
-    read(&mut ledger, &session, READ);
-    for name in 10..40 {
-        read(&mut ledger, &runs(&[(name, 114)]), SWEPT);
-    }
-    assert_eq!(done(&ledger, &session[1]), 0);
 }
 
 #[test]
@@ -225,10 +206,10 @@ fn a_refused_lease_changes_nothing() {
     let (mut ledger, now) = (ledger(64 + 192), start_of_time());
     read(&mut ledger, &runs(&[(1, 54)]), READ);
     let path = state(1);
-    ledger.lease((&path, None), false, now);
+    ledger.lease((&path, None), Reach::BUDGET, now);
     let before = format!("{ledger:?}");
-    assert!(!is_granted(&ledger.lease((&state(2), None), false, now)));
-    assert!(!is_granted(&ledger.lease((&runs(&[(1, 54), (2, 200)]), None), false, now)));
+    assert!(!is_granted(&ledger.lease((&state(2), None), Reach::BUDGET, now)));
+    assert!(!is_granted(&ledger.lease((&runs(&[(1, 54), (2, 200)]), None), Reach::BUDGET, now)));
     assert_eq!(format!("{ledger:?}"), before);
 }
 
@@ -236,29 +217,29 @@ fn a_refused_lease_changes_nothing() {
 fn one_state_may_run_beyond_the_budget_and_is_dropped_after_use() {
     let (mut ledger, now) = (ledger(0), start_of_time());
     let (one, two) = (state(1), state(2));
-    assert!(is_granted(&ledger.lease((&one, None), true, now)));
-    assert!(!is_granted(&ledger.lease((&two, None), true, now)), "one at a time");
+    assert!(is_granted(&ledger.lease((&one, None), BEYOND, now)));
+    assert!(!is_granted(&ledger.lease((&two, None), BEYOND, now)), "one at a time");
     compute_all(&mut ledger, &one);
     assert!(
-        !is_granted(&ledger.lease((&runs(&[(1, 300)]), None), true, now)),
+        !is_granted(&ledger.lease((&runs(&[(1, 300)]), None), BEYOND, now)),
         "it is nobody's beginning"
     );
     assert!(!ledger.keep(&one), "there is no room to keep it");
     ledger.release(&keys(&one), READ);
     let evictions = ledger.view().evictions;
     assert_eq!(ledger.view(), ResidencyView { evictions, ..ResidencyView::default() });
-    assert!(is_granted(&ledger.lease((&two, None), true, now)));
+    assert!(is_granted(&ledger.lease((&two, None), BEYOND, now)));
 }
 
 #[test]
 fn what_runs_beyond_the_budget_is_nobody_elses_beginning() {
     let (mut ledger, now) = (ledger(64 + 128 + 64), start_of_time());
     let (small, large, grown) = (state(1), runs(&[(2, 182)]), runs(&[(2, 182), (3, 9)]));
-    ledger.lease((&small, None), false, now);
-    assert!(is_granted(&ledger.lease((&large, None), true, now)));
+    ledger.lease((&small, None), Reach::BUDGET, now);
+    assert!(is_granted(&ledger.lease((&large, None), BEYOND, now)));
     compute_all(&mut ledger, &large);
     assert!(
-        !is_granted(&ledger.lease((&grown, None), false, now)),
+        !is_granted(&ledger.lease((&grown, None), Reach::BUDGET, now)),
         "though there is room for its rest"
     );
     ledger.release(&keys(&large), READ);
@@ -270,9 +251,9 @@ fn what_runs_beyond_the_budget_is_nobody_elses_beginning() {
 fn what_is_taken_over_from_beyond_the_budget_moves_into_it() {
     let (mut ledger, now) = (ledger(64 + 192), start_of_time());
     let (within, beyond) = (runs(&[(1, 118)]), runs(&[(1, 118), (2, 200)]));
-    ledger.lease((&within, None), false, now);
+    ledger.lease((&within, None), Reach::BUDGET, now);
     compute(&mut ledger, &within, 10);
-    assert!(is_granted(&ledger.lease((&beyond, None), true, now)));
+    assert!(is_granted(&ledger.lease((&beyond, None), BEYOND, now)));
     compute_all(&mut ledger, &beyond);
     let part = Run { start: 10, tokens: 118 };
     let (key, from, epoch) = (within[1].key, 0, 3);
@@ -286,17 +267,17 @@ fn what_is_taken_over_from_beyond_the_budget_moves_into_it() {
 fn the_overflow_allowance_has_a_limit_in_bytes() {
     let (mut ledger, now) = (ledger(0), start_of_time());
     ledger.config.overflow_bytes_max = 64 + 128;
-    assert!(!is_granted(&ledger.lease((&state(2), None), true, now)));
-    assert!(is_granted(&ledger.lease((&state(1), None), true, now)));
+    assert!(!is_granted(&ledger.lease((&state(2), None), BEYOND, now)));
+    assert!(is_granted(&ledger.lease((&state(1), None), BEYOND, now)));
 }
 
 #[test]
 fn what_ran_beyond_the_budget_is_kept_if_there_is_room_by_then() {
     let (mut ledger, now) = (ledger(64 + 256), start_of_time());
     let (small, large) = (state(1), state(2));
-    ledger.lease((&small, None), false, now);
+    ledger.lease((&small, None), Reach::BUDGET, now);
     compute_all(&mut ledger, &small);
-    assert!(is_granted(&ledger.lease((&large, None), true, now)));
+    assert!(is_granted(&ledger.lease((&large, None), BEYOND, now)));
     compute_all(&mut ledger, &large);
     assert_eq!(ledger.view().overflow, 192);
     assert!(!ledger.keep(&large), "the small one is in the way");
@@ -324,7 +305,7 @@ fn pins_keep_within_their_budgets_and_end_with_time() {
     assert!(!ledger.unpin(two[1].key, &a), "it is another's");
     assert!(ledger.unpin(two[1].key, &b) && !ledger.unpin(two[1].key, &b));
     let later = now + Duration::from_secs(9);
-    ledger.lease((&one, None), false, later);
+    ledger.lease((&one, None), Reach::BUDGET, later);
     ledger.release(&keys(&one), READ);
     ledger.expire_pins(now + ttl);
     assert_eq!(ledger.view().pinned, 128, "a hit makes it young again");
@@ -349,7 +330,7 @@ fn a_pinned_state_is_no_victim_and_one_grown_out_of_it_is() {
 fn a_commit_of_another_epoch_is_dropped() {
     let (mut ledger, now) = (ledger(1_000), start_of_time());
     let path = state(1);
-    ledger.lease((&path, None), false, now);
+    ledger.lease((&path, None), Reach::BUDGET, now);
     let before = format!("{ledger:?}");
     let segment = Run { start: 0, tokens: 10 };
     let (key, from, is_adopted) = (path[0].key, 0, false);
@@ -361,9 +342,9 @@ fn a_commit_of_another_epoch_is_dropped() {
 fn tokens_that_are_held_already_are_counted_as_duplicates() {
     let (mut ledger, now) = (ledger(1_000), start_of_time());
     let (one, two) = (runs(&[(1, 100)]), runs(&[(1, 200)]));
-    ledger.lease((&one, None), false, now);
+    ledger.lease((&one, None), Reach::BUDGET, now);
     compute(&mut ledger, &one, 10);
-    ledger.lease((&two, None), false, now);
+    ledger.lease((&two, None), Reach::BUDGET, now);
     let block = Run { start: 10, tokens: 54 };
     commit(&mut ledger, one[1].key, 0, block.clone());
     commit(&mut ledger, two[1].key, 0, block.clone());

@@ -28,6 +28,8 @@ pub(super) fn check(ledger: &Ledger, leases: &BTreeMap<SegmentKey, u32>) {
     let partial = ledger.leases.values().map(|lease| ledger.partial_bytes(lease));
     assert_eq!(view.partial, partial.sum::<u64>());
     assert_eq!(view.protected, sum(&|block| block.class == Class::Protected));
+    let is_idle = |block: &Block<Run>| block.class == Class::Protected && block.locks == 0;
+    assert_eq!(ledger.bytes.protected_idle, sum(&is_idle));
     assert_eq!(view.pinned, sum(&|block| block.pins > 0));
     assert_eq!(view.pinned, ledger.pinned_of.values().sum::<u64>());
     assert!(view.pinned <= ledger.config.pin_bytes());
@@ -112,7 +114,7 @@ fn pieces_from(segment: &PathSegment, mut done: u32, end: u32) -> Vec<SegmentKey
 
 #[derive(Debug, Clone)]
 enum Act {
-    Lease(u32, bool),
+    Lease(u32, Reach),
     Compute(usize, u32),
     Keep(u32),
     Pin(u32, bool),
@@ -123,7 +125,9 @@ enum Act {
 
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
-        5 => (0u32..10, any::<bool>()).prop_map(|(state, flag)| Act::Lease(state, flag)),
+        5 => (0u32..10, any::<[bool; 2]>()).prop_map(|(state, [evicts_protected, may_overflow])| {
+            Act::Lease(state, Reach { evicts_protected, may_overflow })
+        }),
         6 => (0usize..6, 1u32..200).prop_map(|(held, tokens)| Act::Compute(held, tokens)),
         1 => (0u32..10).prop_map(Act::Keep),
         2 => (0u32..10, any::<bool>()).prop_map(|(state, flag)| Act::Pin(state, flag)),
@@ -146,9 +150,12 @@ impl World {
         let (ledger, now) = (&mut self.ledger, self.now);
         let owner = |is_first: bool| tenant(if is_first { "a" } else { "b" });
         match *act {
-            Act::Lease(index, may_overflow) => {
+            Act::Lease(index, reach) => {
                 let path = family(index);
-                if is_granted(&ledger.lease((&path, None), may_overflow, now)) {
+                let protected = ledger.bytes.protected;
+                if is_granted(&ledger.lease((&path, None), reach, now)) {
+                    let is_spared = reach.evicts_protected || self.held.is_empty();
+                    assert!(is_spared || ledger.bytes.protected == protected, "{reach:?}");
                     self.held.push(path);
                 }
             }

@@ -14,7 +14,7 @@ fn of(tenant: &str, state: &[(u32, u32)]) -> Vec<PathSegment> {
 }
 
 fn lease(ledger: &mut Ledger, name: &str, path: &[PathSegment]) -> bool {
-    is_granted(&ledger.lease((path, Some(&tenant(name))), false, start_of_time()))
+    is_granted(&ledger.lease((path, Some(&tenant(name))), Reach::BUDGET, start_of_time()))
 }
 
 /// Has a tenant read a state; returns how many tokens had to be computed.
@@ -203,7 +203,7 @@ impl World {
             Act::Lease(owner, index) => {
                 let path = state(owner, index);
                 let lease = (path.as_slice(), Some(&tenant(TENANTS[owner])));
-                if is_granted(&ledger.lease(lease, false, now)) {
+                if is_granted(&ledger.lease(lease, Reach::BUDGET, now)) {
                     self.held.push(path);
                 }
             }
