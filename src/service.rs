@@ -9,7 +9,7 @@ mod served;
 
 use std::time::Instant;
 
-use actors::TenantId;
+use actors::{Bucket, TenantId};
 use futures_util::future::BoxFuture;
 
 pub use self::prewarm::{Prefixes, Prewarm, Prewarmed, States, Warmed};
@@ -105,6 +105,12 @@ pub trait Service: Send + Sync + 'static {
     /// # Errors
     /// [`DecideError`] while actors are started again.
     fn unpin(&self, caller: Caller, handle: String) -> BoxFuture<'_, Result<bool, DecideError>>;
+
+    /// What is left of a tenant's tokens a minute, with its sub-tenants; `None` where it has no
+    /// limit of them.
+    fn token_bucket(&self, _: &TenantId) -> Option<Bucket> {
+        None
+    }
 
     /// The names under which the model is served; at least one.
     fn models(&self) -> Vec<ModelEntry>;

@@ -162,6 +162,7 @@ pub async fn serve(
             loaded.facts.settings = shown;
             tokio::spawn(upkeep(metrics.clone(), Arc::clone(&meter)));
             let serving = Arc::new(assemble(config, *loaded, metrics).await?);
+            serving.decider().actors().account_to(Arc::clone(&meter) as _);
             let limited = Arc::clone(&serving);
             let limit = move |ring: &Keyring| limited.decider().actors().limit(keys::limits(ring));
             if let Some(keys) = &keys {

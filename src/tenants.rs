@@ -18,6 +18,7 @@ mod settings;
 use actors::TenantId;
 
 use crate::config::keys::TENANT_BYTES_MAX;
+pub use crate::config::keys::tenant_hash;
 
 pub use toml_edit::Value;
 

@@ -53,6 +53,13 @@ pub struct SchedulerConfig {
     pub wait_normal: Duration,
     /// Likewise in the batch lane. Default 60 s, the time limit of a request. The idle lane has none.
     pub wait_batch: Duration,
+    /// Longest wait for which refused decisions are told to come back one after the other; where the
+    /// estimate alone is longer, that is told. Default 60 s: beyond it the official clients stop
+    /// heeding it. More than 10 minutes counts as 10 minutes, 0 tells every one the estimate.
+    pub retry_spread_max: Duration,
+    /// Most refused decisions for which room is kept when they come back, a quarter of them of one
+    /// tenant; further ones are told the longest wait. Default 4,096.
+    pub retry_claims_max: usize,
     /// How many state groups that cannot run now may be passed over while a step is formed.
     /// Default 8.
     pub look_ahead: usize,
@@ -178,6 +185,8 @@ impl Default for SchedulerConfig {
             wait_urgent: Duration::from_secs(1),
             wait_normal: Duration::from_secs(8),
             wait_batch: Duration::from_mins(1),
+            retry_spread_max: Duration::from_mins(1),
+            retry_claims_max: 4_096,
             look_ahead: 8,
             order: OrderConfig::default(),
             tick: Duration::from_millis(100),

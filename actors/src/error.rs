@@ -210,6 +210,24 @@ impl RejectReason {
         }
     }
 
+    /// The wait until there may be room again, where the engine's own backlog is the reason.
+    pub(crate) fn backlog_wait(&mut self) -> Option<&mut Duration> {
+        match self {
+            Self::QueueFull { retry_after, .. }
+            | Self::TokensFull { retry_after, .. }
+            | Self::WaitTooLong { retry_after, .. } => Some(retry_after),
+            Self::PastDeadline { .. }
+            | Self::TenantFull { .. }
+            | Self::TenantRate { .. }
+            | Self::PrewarmsFull { .. }
+            | Self::Displaced { .. }
+            | Self::TooLong { .. }
+            | Self::Oversize { .. }
+            | Self::Draining
+            | Self::EngineDead(_) => None,
+        }
+    }
+
     /// A lower lane that would take it, where there is one.
     pub fn downgrade(&self) -> Option<Lane> {
         match self {
@@ -235,9 +253,8 @@ impl RejectReason {
             Self::QueueFull { .. } | Self::PrewarmsFull { of_tenant: false, .. } => "queue_full",
             Self::TokensFull { .. } => "tokens",
             Self::WaitTooLong { .. } | Self::PastDeadline { .. } => "wait",
-            Self::TenantFull { .. }
-            | Self::TenantRate { .. }
-            | Self::PrewarmsFull { of_tenant: true, .. } => "tenant",
+            Self::TenantFull { .. } | Self::PrewarmsFull { of_tenant: true, .. } => "tenant",
+            Self::TenantRate { .. } => "tokens_per_minute",
             Self::Displaced { .. } => "displaced",
             Self::TooLong { .. } => "too_long",
             Self::Oversize { .. } => "oversize",

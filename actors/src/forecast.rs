@@ -35,6 +35,7 @@ impl Shared {
             reads: meta.first_reads.max(1),
             tokens: meta.first_tokens.saturating_add(prefix_missing),
             time_left: time_left(meta.deadline, meta.deadline_is_asked),
+            gives_way: self.gives_way(meta),
         };
         let entered = |()| {
             let admitted = admit(backlog, newcomer, &self.config.scheduler);

@@ -26,6 +26,8 @@ use crate::request::{RequestActor, RequestArguments, RequestMessage};
 use crate::scheduler::SchedulerAsk;
 use crate::snapshot::{DrainReport, Snapshot, StepLogEntry};
 use crate::supervise::SupervisorMessage;
+use crate::tenants::Bucket;
+use crate::work::Account;
 
 /// What admission must know of a decision before its prompts are queued.
 #[derive(Debug, Clone)]
@@ -123,6 +125,17 @@ impl Handle {
     /// at most. Pins that are there keep their time.
     pub fn limit(&self, limits: BTreeMap<TenantId, TenantLimits>) {
         self.shared.tenants.limit(Limits::new(limits), Instant::now());
+    }
+
+    /// What is left of a tenant's tokens, counted for its parent; `None` where it has no limit of them.
+    pub fn bucket(&self, tenant: &TenantId) -> Option<Bucket> {
+        self.shared.tenants.found(&tenant.to_payer(), Instant::now()).bucket
+    }
+
+    /// Has all work told to `accounts` from now on; only the first that is named is told.
+    pub fn account_to(&self, accounts: Arc<dyn Account>) {
+        // Who came second is told nothing.
+        let _ = self.shared.accounts.set(accounts);
     }
 
     /// What would become of a decision now; nothing is queued or counted, and a moment later it may be

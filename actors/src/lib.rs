@@ -33,6 +33,7 @@ mod scheduler;
 pub mod snapshot;
 mod supervise;
 mod tenants;
+mod work;
 
 pub use config::{
     CacheConfig, Config, ConfigProblem, OrderConfig, Ranking, Register, RegistrationConfig,
@@ -56,3 +57,5 @@ pub use snapshot::{
     Snapshot, StateCounts, StepFailure, StepKind, StepLogEntry, TOP_TENANTS, Then, Totals,
 };
 pub use supervise::{StartError, start};
+pub use tenants::Bucket;
+pub use work::{Account, Work};

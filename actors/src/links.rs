@@ -5,10 +5,11 @@
 //! its asker sees at once.
 
 mod life;
+mod returning;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -26,6 +27,7 @@ use crate::observe::Meters;
 use crate::plan::DecisionId;
 use crate::plan::admit::{Admitted, Backlog, Newcomer, admit, drain_time};
 use crate::plan::path::length;
+use crate::plan::returns::Returns;
 use crate::prewarm::PrewarmSpec;
 use crate::read::{Lane, Prefix, SegmentKey, SegmentSpec, TenantId};
 use crate::registration::RegistrationMessage;
@@ -33,6 +35,7 @@ use crate::restarts::{ActorKind, RestartCounts};
 use crate::scheduler::SchedulerAsk;
 use crate::snapshot::{LoadView, RegistrationCounters, ResidencyView, Snapshot, StepLogEntry};
 use crate::tenants::{Arrival, Found, TenantUse, Tenants};
+use crate::work::Account;
 
 /// Steps that the step log remembers.
 pub(crate) const STEP_LOG_MAX: usize = 256;
@@ -71,8 +74,12 @@ pub(crate) struct Shared {
     entering_tokens: [AtomicU64; 4],
     pub(crate) tenants: Arc<Tenants>,
     expected: Arc<Expected>,
+    /// When refused decisions come back; a plain lock, since it is held for a look-up.
+    returns: Mutex<Returns>,
     /// Blocks of heads and states that are resident; written by the cache actor.
     blocks_resident: RwLock<BTreeSet<SegmentKey>>,
+    /// Who keeps accounts, once that is known.
+    pub(crate) accounts: OnceLock<Arc<dyn Account>>,
     /// Written once a step; a plain lock, since it is held for a push.
     step_log: Mutex<VecDeque<StepLogEntry>>,
 }
@@ -81,6 +88,7 @@ impl Shared {
     pub(crate) fn new(config: Config, caps: Caps, rehearsal: Rehearsal) -> Self {
         let idle = LoadView::idle(0, Instant::now());
         let tenants = Arc::new(Tenants::new(&config.scheduler));
+        let returns = Mutex::new(Returns::new(&config.scheduler));
         Self {
             config,
             caps,
@@ -99,7 +107,9 @@ impl Shared {
             entering_tokens: Default::default(),
             tenants,
             expected: Arc::default(),
+            returns,
             blocks_resident: RwLock::default(),
+            accounts: OnceLock::new(),
             step_log: Mutex::default(),
         }
     }
@@ -214,12 +224,13 @@ impl Shared {
         let (use_of_tenant, arrival, found) =
             self.tenants.enter(meta.tenant.clone(), (reads, tokens), now);
         let time_left = time_left(meta.deadline, meta.deadline_is_asked);
-        let newcomer = Newcomer { lane: meta.lane, reads, tokens, time_left };
+        let gives_way = self.arrives(meta);
+        let newcomer = Newcomer { lane: meta.lane, reads, tokens, time_left, gives_way };
         let (permit, admitted) = match self.enter(newcomer, (arrival, found)) {
             Ok(entered) => entered,
             Err(reason) => {
                 use_of_tenant.give_back();
-                return Err(ReadError::Rejected(reason));
+                return Err(ReadError::Rejected(self.told_when(reason, meta, newcomer)));
             }
         };
         let decision = DecisionId(self.new_number());
@@ -237,7 +248,8 @@ impl Shared {
         self.fits(&spec.prefix, 1)?;
         let (expectation, tokens) = self.expect(&spec.prefix);
         let time_left = time_left(spec.deadline, spec.deadline_is_asked);
-        let newcomer = Newcomer { lane: spec.lane, reads: 1, tokens, time_left };
+        let (lane, gives_way) = (spec.lane, false);
+        let newcomer = Newcomer { lane, reads: 1, tokens, time_left, gives_way };
         let (use_of_tenant, arrival, found) =
             self.tenants.enter(spec.tenant.clone(), (1, tokens), Instant::now());
         // What makes room for a prewarm is nothing that was asked.

@@ -5,6 +5,7 @@
 //! gives one list of effects. The actors perform the effects and hold what a decision must not
 //! depend on: reply ports, the engine, the clock.
 
+mod account;
 pub(crate) mod admit;
 pub(crate) mod boundary;
 pub(crate) mod cache;
@@ -25,6 +26,7 @@ mod queue;
 mod relief;
 pub(crate) mod residency;
 mod retry;
+pub(crate) mod returns;
 mod running;
 pub(crate) mod scheduler;
 pub(crate) mod segments;

@@ -232,6 +232,7 @@ impl<E: Engine> Scheduler<E> {
         let effects = self.core.on(event, now());
         self.shared.meters.count(&self.core.take_counts());
         self.shared.tenants.queued(self.core.take_queue_changes());
+        self.shared.account(self.core.take_work());
         if effects.iter().any(|effect| matches!(effect, SchedulerEffect::Run(_))) {
             self.shared.meters.steps.planned(began.elapsed());
         }

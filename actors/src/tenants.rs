@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use dashmap::DashMap;
@@ -67,15 +68,39 @@ pub(crate) struct Found {
     pub(crate) bucket: Option<Bucket>,
 }
 
-/// A tenant's bucket as a newcomer finds it.
+/// A tenant's bucket of tokens as a newcomer finds it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Bucket {
+pub struct Bucket {
     /// Tokens in it; below zero after a decision larger than the bucket.
-    pub(crate) held: f64,
+    pub held: f64,
     /// Tokens that it holds when full.
-    pub(crate) burst: u64,
-    /// Tokens a minute.
-    pub(crate) per_minute: u64,
+    pub burst: u64,
+    /// Tokens a minute that flow into it.
+    pub per_minute: u64,
+}
+
+impl Bucket {
+    /// Tokens that would be let in at once now.
+    pub fn remaining(&self) -> u64 {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to `burst`")]
+        let held = self.held.max(0.0) as u64;
+        held.min(self.burst)
+    }
+
+    /// Time until it is full.
+    pub fn reset(&self) -> Duration {
+        self.time_of(self.burst as f64 - self.held)
+    }
+
+    /// Time in which as much flows in as it holds.
+    pub fn window(&self) -> Duration {
+        self.time_of(self.burst as f64)
+    }
+
+    fn time_of(&self, tokens: f64) -> Duration {
+        let seconds = tokens.max(0.0) * 60.0 / self.per_minute as f64;
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    }
 }
 
 impl Flow {

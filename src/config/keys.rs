@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use sha2::{Digest, Sha256};
+
 /// The tenant of keys that name none.
 pub const TENANT_DEFAULT: &str = "default";
 
@@ -10,6 +12,15 @@ pub const TENANT_BYTES_MAX: usize = 64;
 
 /// Longest key in bytes.
 pub const KEY_BYTES_MAX: usize = 256;
+
+/// A tenant as logs and traces show it: 8 hexadecimal digits of the SHA-256 of its name, `PARENT/SUB`
+/// for a sub-tenant. The same in every process, so that it can be looked up; whoever guesses a name
+/// can check the guess by it.
+pub fn tenant_hash(name: &str) -> String {
+    let hash = Sha256::new().chain_update(b"docket tenant\0").chain_update(name).finalize();
+    let [a, b, c, d, ..] = <[u8; 32]>::from(hash);
+    format!("{:08x}", u32::from_be_bytes([a, b, c, d]))
+}
 
 /// A key and its tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +101,12 @@ mod tests {
     fn parts(text: &str) -> (String, String) {
         let key = ApiKey::parse(text).unwrap();
         (key.tenant, key.secret.reveal().to_owned())
+    }
+
+    #[test]
+    fn a_tenants_hash_is_the_same_everywhere_and_not_its_name() {
+        assert_eq!(tenant_hash("acme"), "c0a41909");
+        assert_ne!(tenant_hash("acme"), tenant_hash("acme/eve"));
     }
 
     #[test]

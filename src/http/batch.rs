@@ -176,7 +176,7 @@ async fn result(app: &App, batch: &Batch, state: Json, work: &mut Work) -> ItemR
         Ok(decided) => match text(batch, &decided) {
             Ok(response) => {
                 let tokens = decided.cost.input_tokens;
-                app.count(&batch.caller.tenant, &decided.cost, decided.answers.len());
+                app.count(&batch.caller.tenant, decided.answers.len());
                 work.questions = decided.answers.len();
                 work.cost = app.is_watched().then(|| spans::without_rows(&decided.cost));
                 (decided.served)();

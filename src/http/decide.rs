@@ -166,7 +166,7 @@ pub(super) fn respond_decided(
 ) -> Response {
     let total = since(sender);
     if let Some(grant) = &sender.grant {
-        app.count(&grant.tenant, &decided.cost, decided.answers.len());
+        app.count(&grant.tenant, decided.answers.len());
     }
     let own = dialect.headers(&decided, total);
     let body = ServedBody::new(text, decided.served, sender.connection.clone());

@@ -63,9 +63,7 @@ impl Encoding {
             Self::Zstd => decode_frames(body, bytes_max, "zstd", zstd_frame),
         }
     }
-}
 
-impl Encoding {
     /// The decoded body where something was to be decoded and it is of at most `bytes_max` bytes; no more is
     /// decoded to know that. However short a body comes, it can be as long as a body may be.
     pub(super) fn decode_short(

@@ -95,10 +95,9 @@ pub(super) async fn guard(
             answered.unwrap_or_else(|_| app.refuse(dialect, &RequestFault::Panicked.into()))
         }
     };
-    if let Some(quota) = seen.quota {
-        headers::add_quota(response.headers_mut(), quota);
-    }
     if let Some(tenant) = seen.tenant {
+        let tokens = app.service.token_bucket(&tenant);
+        headers::add_quotas(response.headers_mut(), seen.quota, tokens);
         app.config.usage.add(&tenant, usage::of_response(response.status()));
     }
     headers::insert(response.headers_mut(), headers::REQUEST_ID, &id);

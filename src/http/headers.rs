@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use actors::Lane;
+use actors::{Bucket, Lane};
 use axum::http::{HeaderMap, HeaderValue};
 
 use crate::dialect::RequestLimits;
@@ -59,12 +59,30 @@ impl Wishes {
     }
 }
 
-/// What is left of a tenant's requests a minute.
-pub(super) fn add_quota(headers: &mut HeaderMap, quota: Quota) {
-    insert(headers, "ratelimit-policy", &format!("{};w=60", quota.limit));
-    insert(headers, "ratelimit-limit", &quota.limit.to_string());
-    insert(headers, "ratelimit-remaining", &quota.remaining.to_string());
-    insert(headers, "ratelimit-reset", &quota.reset_s.to_string());
+/// What is left of a tenant's requests and of its tokens, where it has limits of them.
+pub(super) fn add_quotas(headers: &mut HeaderMap, requests: Option<Quota>, tokens: Option<Bucket>) {
+    let mut policies = Vec::new();
+    if let Some(Quota { limit, remaining, reset_s, .. }) = requests {
+        policies.push(format!("{limit};w=60"));
+        insert(headers, "ratelimit-limit", &limit.to_string());
+        insert(headers, "ratelimit-remaining", &remaining.to_string());
+        insert(headers, "ratelimit-reset", &reset_s.to_string());
+    }
+    if let Some(bucket) = tokens {
+        let (limit, window) = (bucket.burst, rounded_up(bucket.window()));
+        policies.push(format!("{limit};w={window};comment=\"tokens\""));
+        insert(headers, "ratelimit-limit-tokens", &limit.to_string());
+        insert(headers, "ratelimit-remaining-tokens", &bucket.remaining().to_string());
+        insert(headers, "ratelimit-reset-tokens", &rounded_up(bucket.reset()).to_string());
+    }
+    if !policies.is_empty() {
+        insert(headers, "ratelimit-policy", &policies.join(", "));
+    }
+}
+
+/// In whole seconds.
+fn rounded_up(time: Duration) -> u64 {
+    time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0))
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, RequestFault> {
@@ -296,6 +314,35 @@ mod tests {
         assert_eq!(names, ["queue", "state", "engine-wait", "engine", "other", "total"]);
         let sum: f64 = entries[..5].iter().map(|(_, ms)| ms).sum();
         assert!((sum - entries[5].1).abs() <= 1.0, "{timing}");
+    }
+
+    #[test]
+    fn tokens_have_fields_beside_those_of_requests_and_share_the_policy() {
+        let (allowed, retry_after) = (true, Duration::ZERO);
+        let requests = Quota { limit: 600, remaining: 599, reset_s: 1, allowed, retry_after };
+        let tokens = Bucket { held: -50.5, burst: 1_000, per_minute: 6_000 };
+        let told = |requests, tokens| {
+            let mut headers = HeaderMap::new();
+            add_quotas(&mut headers, requests, tokens);
+            let text =
+                |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+            let of = [
+                "policy",
+                "limit",
+                "remaining",
+                "limit-tokens",
+                "remaining-tokens",
+                "reset-tokens",
+            ];
+            of.map(|name| text(&format!("ratelimit-{name}")).unwrap_or_default())
+        };
+        let policy = "1000;w=10;comment=\"tokens\"";
+        assert_eq!(told(None, None), [""; 6]);
+        assert_eq!(told(Some(requests), None), ["600;w=60", "600", "599", "", "", ""]);
+        assert_eq!(told(None, Some(tokens)), [policy, "", "", "1000", "0", "11"]);
+        let both = told(Some(requests), Some(Bucket { held: 250.5, ..tokens }));
+        let policies = format!("600;w=60, {policy}");
+        assert_eq!(both, [policies.as_str(), "600", "599", "1000", "250", "8"]);
     }
 
     #[test]

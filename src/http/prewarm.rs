@@ -95,7 +95,7 @@ async fn answer(
     request.timeout = request.timeout.or(wishes.timeout);
     let tenant = caller.tenant.clone();
     let prewarmed = app.service.prewarm(caller, request, sender.arrival).await?;
-    app.count(&tenant, &prewarmed.cost, 0);
+    app.count_found(&tenant, &prewarmed.cost);
     let text = dialect.prewarmed(&prewarmed, app.config.queue_full_status);
     let mut response = respond::json(StatusCode::OK, text);
     headers::add_cost(response.headers_mut(), &prewarmed.cost, since(sender));

@@ -97,7 +97,7 @@ pub(super) fn log(
 
 /// The official clients read `retry-after-ms` first; both are rounded up.
 fn add_retry_after(headers: &mut HeaderMap, wait: Duration) {
-    let wait_ms = wait.as_millis().max(1);
+    let wait_ms = wait.as_nanos().div_ceil(1_000_000).max(1);
     insert(headers, "retry-after-ms", &wait_ms.to_string());
     insert(headers, "retry-after", &wait_ms.div_ceil(1_000).to_string());
 }

@@ -79,15 +79,16 @@ pub(super) fn of_response(status: StatusCode) -> Counts {
 }
 
 impl App {
-    /// Counts what was answered, or read ahead, for a tenant.
-    pub(super) fn count(&self, tenant: &TenantId, cost: &Cost, questions: usize) {
-        let counts = Counts {
-            questions: questions as u64,
-            reads: cost.rows.len() as u64,
-            computed_tokens: cost.computed_tokens,
-            cached_tokens: cost.cached_tokens,
-            ..Counts::default()
-        };
+    /// Counts questions that were answered for a tenant. Reads and their tokens are counted where they
+    /// are run, whatever becomes of the request.
+    pub(super) fn count(&self, tenant: &TenantId, questions: usize) {
+        let counts = Counts { questions: questions as u64, ..Counts::default() };
+        self.config.usage.add(tenant, counts);
+    }
+
+    /// Counts what a prewarm found: no read tells of it.
+    pub(super) fn count_found(&self, tenant: &TenantId, cost: &Cost) {
+        let counts = Counts { cached_tokens: cost.cached_tokens, ..Counts::default() };
         self.config.usage.add(tenant, counts);
     }
 }

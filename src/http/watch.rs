@@ -3,9 +3,8 @@
 //! Where neither is wanted nothing of this is made. A response carries what became of its decisions
 //! among its extensions, up to the guard, which knows the rest.
 
-use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -19,6 +18,7 @@ use hyper::body::{Frame, SizeHint};
 
 use crate::dialect::Dialect;
 use crate::question::answer::Cost;
+use crate::tenants::tenant_hash;
 use crate::traces::spans::{self, Work, Works};
 use crate::traces::{Traced, parent};
 
@@ -59,7 +59,7 @@ pub(super) struct Watch {
     dialect: Dialect,
     arrival: Instant,
     request_id: String,
-    /// As [`hashed`]; none of a request without a valid key.
+    /// As [`tenant_hash`]; none of a request without a valid key.
     tenant: Option<String>,
     traced: Option<Traced>,
     /// Whether there is a response.
@@ -141,7 +141,7 @@ impl Watch {
             dialect,
             arrival,
             request_id: request_id.to_owned(),
-            tenant: tenant.map(hashed),
+            tenant: tenant.map(|tenant| tenant_hash(&tenant.0)),
             traced,
             is_answered: false,
         })
@@ -197,9 +197,7 @@ impl Watch {
             traces.end(traced, spans::spans(&request, works), arrived);
         }
     }
-}
 
-impl Watch {
     /// Writes its line in the access log.
     fn log(&self, head: &Head, (lane, took): (Option<&str>, Duration), works: &Works) {
         let Self { method, route, .. } = *self;
@@ -307,24 +305,9 @@ fn name_of(method: &Method) -> &'static str {
     }
 }
 
-/// A tenant by 8 hexadecimal digits that say nothing of its name: a hash under keys that the process
-/// draws, so they are others after a restart.
-fn hashed(tenant: &TenantId) -> String {
-    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-    format!("{:08x}", KEYS.hash_one(&*tenant.0) >> 32)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_tenant_has_one_hash_that_is_not_its_name() {
-        let of = |name: &str| hashed(&TenantId(Arc::from(name)));
-        assert_eq!(of("acme"), of("acme"));
-        assert_ne!(of("acme"), of("acme/eve"));
-        assert!(of("acme").len() == 8 && of("acme").bytes().all(|byte| byte.is_ascii_hexdigit()));
-    }
 
     #[test]
     fn a_method_that_is_none_of_https_is_not_repeated() {

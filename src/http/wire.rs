@@ -19,9 +19,6 @@ use frames::PREFACE;
 
 use crate::telemetry::{self, Ending};
 
-/// What the first bytes are looked at for: no method begins so, and HTTP/2 always does.
-const HTTP2_BEGINS: usize = 4;
-
 /// What is spoken on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
@@ -44,7 +41,7 @@ pub(super) struct Wire<S> {
     connection: Arc<Connection>,
     limits: WireLimits,
     /// Bytes that were looked at and that hyper has not had yet.
-    ahead: [u8; HTTP2_BEGINS],
+    ahead: [u8; PREFACE.len()],
     ahead_bytes: usize,
     /// Runs while a read waits for the rest of a head.
     slow: Option<Pin<Box<Sleep>>>,
@@ -54,7 +51,7 @@ pub(super) struct Wire<S> {
 
 impl<S> Wire<S> {
     pub(super) fn new(stream: S, connection: Arc<Connection>, limits: WireLimits) -> Self {
-        let (ahead, ahead_bytes) = ([0; HTTP2_BEGINS], 0);
+        let (ahead, ahead_bytes) = ([0; PREFACE.len()], 0);
         Self { stream, connection, limits, ahead, ahead_bytes, slow: None, stall: None }
     }
 
@@ -92,16 +89,18 @@ impl<S> Wire<S> {
 }
 
 impl<S: AsyncRead + Unpin> Wire<S> {
-    /// What is spoken, by the first bytes; a stream that ends before it is known speaks HTTP/1.
+    /// What is spoken, by the first bytes: HTTP/2 begins with all of its preface. `PRI` alone may be
+    /// a method of HTTP/1, which is for the router to refuse; a stream that ends before it is known
+    /// speaks HTTP/1 too.
     pub(super) async fn version(&mut self) -> io::Result<Version> {
-        while self.ahead_bytes < HTTP2_BEGINS
+        while self.ahead_bytes < PREFACE.len()
             && self.ahead[..self.ahead_bytes] == PREFACE[..self.ahead_bytes]
         {
             if poll_fn(|context| self.poll_ahead(context)).await? == 0 {
                 break;
             }
         }
-        let is_http2 = self.ahead == PREFACE[..HTTP2_BEGINS];
+        let is_http2 = self.ahead == PREFACE;
         if is_http2 {
             self.connection.speak_http2();
         }
@@ -131,9 +130,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        if self.ahead_bytes > 0 && buffer.remaining() >= self.ahead_bytes {
-            buffer.put_slice(&self.ahead[..self.ahead_bytes]);
-            self.ahead_bytes = 0;
+        if self.ahead_bytes > 0 {
+            let given = self.ahead_bytes.min(buffer.remaining());
+            buffer.put_slice(&self.ahead[..given]);
+            let left = given..self.ahead_bytes;
+            self.ahead.copy_within(left, 0);
+            self.ahead_bytes -= given;
             self.connection.has_read(&buffer.filled()[before..]);
             return Poll::Ready(Ok(()));
         }
@@ -189,6 +191,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use bytes::BufMut as _;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
     use tokio::time::{Instant, advance};
 
@@ -271,7 +274,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_first_bytes_say_what_is_spoken_and_nothing_of_them_is_lost() {
         let said = [
-            (&b"PRI * HTTP/2.0\r\n"[..], Version::Http2),
+            (PREFACE, Version::Http2),
+            (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0", Version::Http2),
+            (b"PRI * HTTP/2.0\r\n", Version::Http1),
+            (b"PRI * HTTP/1.1\r\nhost: localhost\r\n\r\n", Version::Http1),
             (b"PRIX / HTTP/1.1\r\n", Version::Http1),
             (b"PROPFIND / HTTP/1.1\r\n", Version::Http1),
             (b"GET / HTTP/1.1\r\n", Version::Http1),
@@ -286,7 +292,8 @@ mod tests {
             let (found, ()) = tokio::join!(wire.version(), in_parts(client, sent, at_once));
             assert_eq!(found.unwrap(), version, "{sent:?}");
             let mut read = Vec::new();
-            wire.read_to_end(&mut read).await.unwrap();
+            // In small parts, which must not be put out of order.
+            while wire.read_buf(&mut (&mut read).limit(5)).await.unwrap() > 0 {}
             assert_eq!(read, sent);
         }
     }

@@ -134,6 +134,7 @@ fn queue() -> Value {
         "tokens",
         "wait",
         "tenant",
+        "tokens_per_minute",
         "displaced",
         "too_long",
         "oversize",

@@ -156,8 +156,15 @@ fn codes_and_reasons_are_those_that_the_dialects_give() {
     let refused = &schema("/self/v1/systemone", "503")["error"]["properties"];
     assert_eq!(refused["type"]["enum"], json!(["queue_full", "runtime_crashed", "shutting_down"]));
     let reasons = &at("/v1/systemone", "429")["headers"]["x-docket-reason"]["schema"]["enum"];
-    let listed =
-        json!(["displaced", "queue_full", "registrations_full", "tenant", "tokens", "wait"]);
+    let listed = json!([
+        "displaced",
+        "queue_full",
+        "registrations_full",
+        "tenant",
+        "tokens",
+        "tokens_per_minute",
+        "wait"
+    ]);
     assert_eq!(*reasons, listed);
 }
 

@@ -51,6 +51,7 @@ pub(super) fn schemas() -> Named {
     let since = || nullable(&json!({"type": "string", "format": "date-time"}));
     let sums = json!({
         "tenant": text(),
+        "hash": {"type": "string", "pattern": "^[0-9a-f]{8}$"},
         "since": since(),
         "total": reference("UsageCounts"),
         "recent": reference("UsageCounts"),

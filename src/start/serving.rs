@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actors::{EngineState, LoadView, PinHandle, ResidencyView};
+use actors::{Bucket, EngineState, LoadView, PinHandle, ResidencyView, TenantId};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use hmac::{Hmac, Mac as _};
@@ -240,6 +240,10 @@ impl Service for Serving {
         arrival: Arrival,
     ) -> BoxFuture<'_, Result<Prewarmed, DecideError>> {
         self.prewarmed(caller, request, arrival).boxed()
+    }
+
+    fn token_bucket(&self, tenant: &TenantId) -> Option<Bucket> {
+        self.decider.actors().bucket(tenant)
     }
 
     fn models(&self) -> Vec<ModelEntry> {

@@ -303,7 +303,9 @@ async fn read(
             Err(DecideError::Read(ReadError::Rejected(reason))) => reason.retry_after(),
             Ok(_) | Err(_) => None,
         };
-        let Some(wait) = wait.filter(|_| began.elapsed() < REGISTRATION_MAX) else {
+        let Some(wait) =
+            wait.filter(|wait| began.elapsed().saturating_add(*wait) <= REGISTRATION_MAX)
+        else {
             let mut answers = answers?;
             return answers.pop().ok_or_else(|| internal("a question without an answer"));
         };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use actors::TenantId;
+use actors::{Account, TenantId, Work};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use super::counts::Counts;
@@ -138,6 +138,13 @@ impl Meter {
             (Some(_), Some(error)) => Err(UsageError::Unwritten(error)),
             _ => Ok(()),
         }
+    }
+}
+
+impl Account for Meter {
+    fn worked(&self, tenant: &TenantId, work: Work) {
+        let Work { reads, computed_tokens, cached_tokens } = work;
+        self.add(tenant, Counts { reads, computed_tokens, cached_tokens, ..Counts::default() });
     }
 }
 

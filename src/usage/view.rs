@@ -8,12 +8,15 @@ use super::account::Account;
 use super::counts::Counts;
 use super::day::{Day, Moment};
 use super::ledger::{Ledger, Tenant, locked};
+use crate::config::keys::tenant_hash;
 
 /// What was counted for one tenant. Numbers contain those of its sub-tenants, as its limits do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Usage {
     /// The tenant; `PARENT/SUB` for a sub-tenant.
     pub tenant: String,
+    /// As logs and traces show it, see [`tenant_hash`].
+    pub hash: String,
     /// When it was first counted, as RFC 3339 in UTC; `None` where it never was.
     pub since: Option<String>,
     /// All that was ever counted.
@@ -41,6 +44,8 @@ pub struct DayUsage {
 pub struct SubUsage {
     /// The full name.
     pub tenant: String,
+    /// As logs and traces show it, see [`tenant_hash`].
+    pub hash: String,
     /// When it was first counted.
     pub since: Option<String>,
     /// All that was ever counted.
@@ -88,6 +93,7 @@ impl Sheet {
     fn entry(&self, tenant: &str) -> SubUsage {
         SubUsage {
             tenant: tenant.to_owned(),
+            hash: tenant_hash(tenant),
             since: self.since.map(|since| since.to_string()),
             total: self.total,
             recent: Counts::sum(self.days.values().copied()),
@@ -121,12 +127,12 @@ pub(super) fn of_one(ledger: &Ledger, name: &str, days: u32, today: Day) -> Usag
         }
         None => Default::default(),
     };
-    let SubUsage { tenant, since, total, recent } = whole.entry(name);
+    let SubUsage { tenant, hash, since, total, recent } = whole.entry(name);
     let by_day =
         |(day, counts): (&Day, &Counts)| DayUsage { day: day.to_string(), counts: *counts };
     let days = whole.days.iter().map(by_day).collect();
     let sub_tenants = parts.iter().map(|(name, part)| part.entry(name)).collect();
-    Usage { tenant, since, total, recent, days, sub_tenants }
+    Usage { tenant, hash, since, total, recent, days, sub_tenants }
 }
 
 /// Usage of all tenants.
@@ -178,7 +184,11 @@ mod tests {
     #[test]
     fn a_tenants_numbers_contain_those_of_its_sub_tenants() {
         let usage = serde_json::to_value(of_one(&ledger(), "acme", 2, Day(40))).unwrap();
-        assert_eq!(usage["tenant"], "acme");
+        assert_eq!(
+            (&usage["tenant"], &usage["hash"]),
+            (&json!("acme"), &json!(tenant_hash("acme")))
+        );
+        assert_eq!(usage["sub_tenants"][1]["hash"], tenant_hash("acme/y"));
         assert_eq!(usage["since"], "1970-01-11T00:00:00Z");
         assert_eq!((numbers(&usage["total"]), numbers(&usage["recent"])), ((4, 10), (2, 7)));
         let days = usage["days"].as_array().unwrap();

@@ -89,6 +89,18 @@ fn a_task_is_registered_applied_kept_over_a_restart_and_removed() {
 }
 
 #[test]
+fn usage_has_every_token_that_was_run_those_of_examples_too() {
+    let server = fake(&[]);
+    assert_eq!(server.post("/v1/tasks", &order("routing", 20)).status, 200);
+    assert_eq!(server.post("/v1/systemone", &routing("Something new.")).status, 200);
+    let counted = &server.get("/v1/usage")["total"];
+    let run = server.metric("docket_computed_tokens_total");
+    assert_eq!(counted["computed_tokens"].as_u64(), Some(run), "{counted}");
+    assert!(counted["reads"].as_u64() > Some(20), "{counted}");
+    assert_eq!(counted["questions"], 1, "of requests only: {counted}");
+}
+
+#[test]
 fn tasks_belong_to_their_key_and_can_be_switched_off() {
     let server = fake(&["--tasks", "off"]);
     assert_eq!(server.post("/v1/tasks", &order("routing", 20)).status, 200);

@@ -139,7 +139,12 @@ fn limits_of_a_tenant_hold_and_those_of_another_are_its_own() {
     // The fake engine has a token a byte.
     assert_eq!(ask(&server, &few, &"a long state ".repeat(30)).status, 200);
     let refused = ask(&server, &few, &"another state ".repeat(30));
-    assert_eq!((refused.status, refused.text("x-docket-reason")), (429, Some("tenant")));
+    assert_eq!(refused.text("ratelimit-limit-tokens"), Some("500"));
+    assert_eq!(refused.text("ratelimit-policy"), Some("500;w=60;comment=\"tokens\""));
+    let (left, reset) = ("ratelimit-remaining-tokens", "ratelimit-reset-tokens");
+    assert!(refused.number(left) < 500 && refused.number(reset) > 0, "{refused:?}");
+    assert!(refused.number("retry-after") > 0, "{refused:?}");
+    assert_eq!((refused.status, refused.text("x-docket-reason")), (429, Some("tokens_per_minute")));
     let as_sub = Sending {
         method: "POST",
         path: "/v1/systemone",

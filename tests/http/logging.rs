@@ -3,6 +3,7 @@
 //! Goal: whoever is shown an error finds its line. Method: lines are written into memory.
 
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use actors::{EngineError, ReadError};
@@ -10,6 +11,7 @@ use axum::Router;
 use axum::http::Request;
 use docket::error::DecideError;
 use docket::http::{HttpConfig, router};
+use docket::tenants::tenant_hash;
 
 use crate::support::{NOUL, Stub, call};
 
@@ -59,6 +61,41 @@ async fn a_failed_request_is_logged_with_its_id_and_route() {
 #[tokio::test]
 async fn what_is_the_callers_fault_is_not_logged() {
     assert_eq!(logged(DecideError::Unsupported("images".to_owned())).await, "");
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_before_its_answer_has_a_line_in_the_access_log() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+    let guard = tracing::subscriber::set_default(log.finish());
+    let stub = Arc::new(Stub { waits: true, ..Stub::default() });
+    let config = HttpConfig { access_log: true, ..HttpConfig::default() };
+    let router: Router = router(Arc::clone(&stub) as _, config);
+    let asked = tokio::spawn(async move {
+        let sent = Request::post("/v1/systemone").header("x-request-id", "ticket-8");
+        call(&router, sent.body(NOUL.into()).unwrap()).await
+    });
+    stub.until(|stub| stub.begun.load(Ordering::SeqCst) == 1).await;
+    assert_eq!(String::from_utf8(lines.0.lock().unwrap().clone()).unwrap(), "", "not yet");
+    asked.abort();
+    assert!(asked.await.unwrap_err().is_cancelled());
+    drop(guard);
+    let told = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    assert_eq!(told.lines().count(), 1, "{told}");
+    let tenant = format!("tenant=\"{}\"", tenant_hash("default"));
+    for part in [
+        "INFO docket::access: gone ",
+        "method=\"POST\"",
+        "route=\"/v1/systemone\"",
+        "status=499",
+        "reason=\"client_gone\"",
+        "dialect=\"systemone\"",
+        "request_id=\"ticket-8\"",
+        &tenant,
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
 }
 
 #[tokio::test]

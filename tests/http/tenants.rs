@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use actors::{Account, TenantId, Work};
 use arc_swap::ArcSwap;
 use axum::Router;
 use axum::body::Body;
@@ -297,4 +298,23 @@ async fn requests_are_counted_whatever_becomes_of_them() {
     let total = usage.usage("default", 1, SystemTime::now()).total;
     let ends = [total.answered, total.refused, total.failed];
     assert_eq!((total.requests, ends), (3, [1, 0, 1]), "the first left before its answer");
+}
+
+#[tokio::test]
+async fn reads_and_their_tokens_are_counted_by_who_runs_them_alone() {
+    let usage = Arc::new(Meter::in_memory());
+    let config = HttpConfig { usage: Arc::clone(&usage), ..HttpConfig::default() };
+    let router = router(Arc::new(Stub::default()), config);
+    let counted = || {
+        let total = usage.usage("default", 1, SystemTime::now()).total;
+        [total.questions, total.reads, total.computed_tokens, total.cached_tokens]
+    };
+    assert_eq!(call(&router, request("POST", "/v1/systemone", NOUL)).await.status, 200);
+    assert_eq!(counted(), [1, 0, 0, 0], "the stub runs nothing");
+    let work = Work { reads: 2, computed_tokens: 30, cached_tokens: 7 };
+    usage.worked(&TenantId(Arc::from("default")), work);
+    assert_eq!(counted(), [1, 2, 30, 7]);
+    let body = r#"{"state":"s","model":"m"}"#;
+    assert_eq!(call(&router, request("POST", "/v1/prewarm", body)).await.status, 200);
+    assert_eq!(counted(), [1, 2, 30, 12], "what a prewarm found is in no read");
 }

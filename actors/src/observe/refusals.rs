@@ -8,11 +8,12 @@ use crate::error::ReadError;
 
 /// Reasons of refusals, those of [`RejectReason::as_str`](crate::RejectReason::as_str) and one for a
 /// restart; on the wire each has the same name.
-const REASONS: [&str; 10] = [
+const REASONS: [&str; 11] = [
     "queue_full",
     "tokens",
     "wait",
     "tenant",
+    "tokens_per_minute",
     DISPLACED,
     "too_long",
     "oversize",
@@ -79,6 +80,7 @@ mod tests {
             RejectReason::TokensFull { tokens_waiting: 2, tokens_max: 1, retry_after },
             RejectReason::Oversize { bytes: 2, bytes_max: 1 },
             RejectReason::EngineDead("x".to_owned()),
+            RejectReason::TenantRate { tokens: 2, rate: 1, burst: 1, retry_after },
         ];
         for reason in reasons {
             refusals.refused(&ReadError::Rejected(reason));
@@ -86,6 +88,9 @@ mod tests {
         refusals.refused(&ReadError::Unavailable);
         let counted = refusals.by_reason().into_iter().filter(|(_, count)| *count == 1);
         let counted: Vec<_> = counted.map(|(reason, _)| reason).collect();
-        assert_eq!(counted, ["tokens", "oversize", "engine_dead", "unavailable"]);
+        assert_eq!(
+            counted,
+            ["tokens", "tokens_per_minute", "oversize", "engine_dead", "unavailable"]
+        );
     }
 }

@@ -14,9 +14,9 @@ use crate::tenants::{Bucket, Found};
 
 /// When nothing is known about the speed yet, this is what a refused caller is told to wait.
 const RETRY_AFTER_UNKNOWN: Duration = Duration::from_secs(1);
-/// Bounds of what a refused caller is told to wait.
+/// Bounds of what a refused caller is told to wait by a forecast.
 const RETRY_AFTER_MIN: Duration = Duration::from_millis(100);
-const RETRY_AFTER_MAX: Duration = Duration::from_mins(10);
+pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_mins(10);
 
 /// What waits now, what has been let in but has not arrived included.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -46,6 +46,22 @@ pub(crate) struct Newcomer {
     pub(crate) tokens: u64,
     /// Time that is left to it, if its caller has set a limit.
     pub(crate) time_left: Option<Duration>,
+    /// Whether others were refused and told to come back: then it finds [`HALF`] of the room.
+    pub(crate) gives_way: bool,
+}
+
+/// Which part of the queue's limits holds for who gives way.
+const HALF: f64 = 0.5;
+
+impl Newcomer {
+    /// What of a limit holds for it.
+    fn room(&self, limit: u64) -> u64 {
+        if self.gives_way { share(limit, HALF) } else { limit }
+    }
+
+    fn room_in_time(&self, limit: Duration) -> Duration {
+        if self.gives_way { limit.mul_f64(HALF) } else { limit }
+    }
 }
 
 /// How a newcomer was let in.
@@ -132,13 +148,14 @@ fn check_bucket(bucket: Bucket, newcomer: Newcomer) -> Result<(), RejectReason> 
     if needed <= held {
         return Ok(());
     }
+    // What is owed is known, and no forecast: it is told however long it takes to flow in.
     let minutes = (needed - held) / per_minute as f64;
-    let retry_after = Duration::try_from_secs_f64(minutes * 60.0);
+    let retry_after = Duration::try_from_secs_f64(minutes * 60.0).unwrap_or(Duration::MAX);
     Err(RejectReason::TenantRate {
         tokens: newcomer.tokens,
         rate: per_minute,
         burst,
-        retry_after: clamp(retry_after.unwrap_or(Duration::MAX)),
+        retry_after: retry_after.max(RETRY_AFTER_MIN),
     })
 }
 
@@ -148,7 +165,8 @@ fn check_reads(
     limits: &SchedulerConfig,
 ) -> Result<Admitted, RejectReason> {
     let reads: usize = backlog.reads.iter().sum();
-    let excess = (reads + newcomer.reads).saturating_sub(limits.reads_max);
+    let reads_max = usize::try_from(newcomer.room(limits.reads_max as u64)).unwrap_or(usize::MAX);
+    let excess = (reads + newcomer.reads).saturating_sub(reads_max);
     if reads == 0 || excess == 0 {
         return Ok(Admitted::AsIs);
     }
@@ -158,7 +176,7 @@ fn check_reads(
     }
     Err(RejectReason::QueueFull {
         reads_waiting: reads,
-        reads_max: limits.reads_max,
+        reads_max,
         retry_after: drain_time(backlog, Lane::Idle),
     })
 }
@@ -170,7 +188,7 @@ fn check_tokens(
 ) -> Result<(), RejectReason> {
     // What waits in lower lanes comes after the newcomer and is not held against it.
     let tokens_waiting = tokens_to(backlog, newcomer.lane);
-    let tokens_max = limits.tokens_max;
+    let tokens_max = newcomer.room(limits.tokens_max);
     if tokens_waiting > 0 && tokens_waiting.saturating_add(newcomer.tokens) > tokens_max {
         let retry_after = drain_time(backlog, newcomer.lane);
         return Err(RejectReason::TokensFull { tokens_waiting, tokens_max, retry_after });
@@ -186,7 +204,7 @@ fn check_wait(
     // A step of lower lanes ends whoever is refused meanwhile, and what comes next is the newcomer.
     let lane = newcomer.lane;
     let ahead = wait_for(backlog, lane, step_tokens_to(backlog, lane));
-    let limit = limits.wait_max(lane);
+    let limit = limits.wait_max(lane).map(|limit| newcomer.room_in_time(limit));
     if let Some(limit) = limit.filter(|limit| ahead > *limit) {
         let retry_after = clamp(ahead.saturating_sub(limit));
         let downgrade = None;
@@ -219,9 +237,18 @@ pub(crate) fn wait(backlog: Backlog, lane: Lane) -> Duration {
 
 /// The same with so many tokens of the running step.
 fn wait_for(backlog: Backlog, lane: Lane, step_tokens: u64) -> Duration {
-    let ahead = tokens_to(backlog, lane) + step_tokens;
+    seconds(tokens_to(backlog, lane) + step_tokens, speed_in(backlog, lane))
+}
+
+/// How long the engine works for a newcomer's own tokens, likewise; zero where the speed is unknown.
+pub(crate) fn work_of(backlog: Backlog, newcomer: Newcomer) -> Duration {
+    seconds(newcomer.tokens, speed_in(backlog, newcomer.lane))
+}
+
+/// Tokens a second that are left to `lane` while higher lanes go on as they did.
+fn speed_in(backlog: Backlog, lane: Lane) -> f64 {
     let above: f64 = backlog.shares[..lane as usize].iter().sum();
-    seconds(ahead, backlog.tokens_per_second * (1.0 - above.min(SHARE_MAX)))
+    backlog.tokens_per_second * (1.0 - above.min(SHARE_MAX))
 }
 
 /// What is left of the running step in `lane` and in those above it.

@@ -86,6 +86,8 @@ mod tests {
             tokens: tokens * u32::try_from(count).unwrap(),
             chunks: vec![chunk; count],
             rows: Vec::new(),
+            served: Vec::new(),
+            left: Vec::new(),
             is_registration: false,
             is_probe: false,
         }

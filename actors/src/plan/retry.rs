@@ -156,6 +156,8 @@ impl<S: Segment> SchedulerCore<S> {
             tokens: step.tokens(),
             chunks: Vec::new(),
             rows: Vec::new(),
+            served: Vec::new(),
+            left: Vec::new(),
             is_registration: false,
             is_probe: true,
         });

@@ -10,7 +10,7 @@ use crate::plan::path::PathSegment;
 use crate::plan::queue::{Asker, QueuedRow};
 use crate::plan::scheduler::{SchedulerCore, SchedulerEffect};
 use crate::plan::segments::Segments;
-use crate::read::{Lane, SegmentKey};
+use crate::read::{Lane, SegmentKey, TenantId};
 
 /// A row of the running step.
 #[derive(Debug)]
@@ -27,6 +27,10 @@ pub(crate) struct Running {
     pub(crate) tokens: u32,
     pub(crate) chunks: Vec<DraftChunk>,
     pub(crate) rows: Vec<RunningRow>,
+    /// Who is served how many of its tokens; one entry a chunk and tenant, and a row.
+    pub(crate) served: Vec<(TenantId, u32)>,
+    /// Whose reads were taken out while it ran; one entry a read.
+    pub(crate) left: Vec<TenantId>,
     /// Whether it computes a state for a registration.
     pub(crate) is_registration: bool,
     /// Whether it only tells whether the engine works.
@@ -38,7 +42,10 @@ impl Running {
     pub(crate) fn take_decision(&mut self, decision: DecisionId) -> Vec<Asker> {
         let is_theirs = |asker: &mut Asker| asker.read.decision == decision;
         let rows = self.rows.iter_mut();
-        rows.flat_map(|running| running.row.askers.extract_if(.., is_theirs)).collect()
+        let askers: Vec<_> =
+            rows.flat_map(|running| running.row.askers.extract_if(.., is_theirs)).collect();
+        self.left.extend(askers.iter().map(|asker| asker.tenant.clone()));
+        askers
     }
 
     pub(crate) fn reads(&self) -> usize {
@@ -69,7 +76,7 @@ impl<S: Segment> SchedulerCore<S> {
     /// Starts the step that was drafted.
     pub(super) fn start(&mut self, draft: Draft, now: Instant) {
         let is_registration = draft.chunks.iter().any(|chunk| chunk.is_registration);
-        self.charge(&draft);
+        let served = self.charge(&draft);
         let chunks = self.start_chunks(&draft.chunks, now);
         let (mut rows, mut running_rows) = (Vec::new(), Vec::new());
         for (key, place) in draft.rows {
@@ -92,38 +99,14 @@ impl<S: Segment> SchedulerCore<S> {
             tokens: step.tokens(),
             chunks: draft.chunks,
             rows: running_rows,
+            served,
+            left: Vec::new(),
             is_registration,
             is_probe: false,
         };
         self.note_touched(&running);
         self.running = Some(running);
         self.effects.push(SchedulerEffect::Run(step));
-    }
-
-    /// Counts what a step serves its tenants: a row to whoever asked first, a chunk in equal shares to
-    /// all who wait for the state.
-    fn charge(&mut self, draft: &Draft) {
-        let mut served = Vec::new();
-        for (key, place) in &draft.rows {
-            let Some(group) = self.queue.group(*key) else { continue };
-            let Some(row) = group.rows.get(place) else { continue };
-            // An engine that keeps nothing computes the whole prompt of each row.
-            let prefix: u32 = group.path.iter().map(PathSegment::len).sum();
-            let tokens = row.tokens() + if self.keeps_segments { 0 } else { prefix };
-            served.extend(row.tenant().map(|tenant| (place.0, tenant.clone(), tokens)));
-        }
-        for chunk in &draft.chunks {
-            let Some(group) = self.queue.group(chunk.group) else { continue };
-            let tenants = group.tenants();
-            let share =
-                chunk.tokens.div_ceil(u32::try_from(tenants.len()).unwrap_or(u32::MAX).max(1));
-            served.extend(tenants.into_iter().map(|(tenant, lane)| (lane, tenant, share)));
-        }
-        for (lane, tenant, tokens) in served {
-            self.counts.served(&tenant, tokens);
-            let weight = self.tenant_limits.weight(&tenant);
-            self.queue.charge(lane, &tenant, tokens.into(), weight);
-        }
     }
 
     fn start_chunks(&mut self, chunks: &[DraftChunk], now: Instant) -> Vec<Chunk<S>> {

@@ -26,6 +26,7 @@ use crate::plan::segments::{Segments, Served};
 use crate::plan::{DecisionId, ReadId};
 use crate::read::{Lane, Prefix, ReadOutcome, ReadSpec, SegmentKey, TenantId};
 use crate::snapshot::{DrainReport, StateCounts, StepLogEntry, Totals};
+use crate::work::Work;
 
 /// What happens to the scheduler.
 #[derive(Debug)]
@@ -137,6 +138,7 @@ pub(crate) struct SchedulerCore<S> {
     pub(super) next_step: u64,
     pub(super) totals: Totals,
     pub(super) counts: Counts,
+    pub(super) work: BTreeMap<TenantId, Work>,
     pub(super) states: StateCounts,
     /// When they were counted.
     pub(super) states_at: Instant,
@@ -187,6 +189,7 @@ impl<S: Segment> SchedulerCore<S> {
             next_step: 0,
             totals: Totals::default(),
             counts: Counts::default(),
+            work: BTreeMap::new(),
             states: StateCounts::default(),
             states_at: now,
             pace: Pace::default(),

@@ -79,6 +79,7 @@ impl<S: Segment> SchedulerCore<S> {
         self.pace.step(running.tokens, elapsed);
         self.shares.step(running.tokens_by_lane(), elapsed, now);
         self.totals.computed_tokens += u64::from(self.computed(&running));
+        self.account_step(&running);
         let mut sharers = Vec::new();
         for (chunk, segment) in running.chunks.iter().zip(outcome.chunks) {
             sharers.extend(self.take_chunk(chunk, segment));
@@ -235,6 +236,7 @@ impl<S: Segment> SchedulerCore<S> {
                 computed_tokens,
                 cached_tokens: prompt.saturating_sub(computed_tokens),
             };
+            self.account_read(&asker.tenant, outcome.cached_tokens);
             self.end(asker.read, asker.place.0, Ok(outcome));
         }
     }

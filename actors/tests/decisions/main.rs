@@ -5,6 +5,8 @@
 mod fake;
 
 #[cfg(test)]
+mod accounting;
+#[cfg(test)]
 mod ending;
 #[cfg(test)]
 mod failing;

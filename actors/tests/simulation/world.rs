@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use actors::{
@@ -10,7 +11,7 @@ use actors::{
 };
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::fake::{FakeEngine, accounted, expected, meta};
+use crate::fake::{Accounts, FakeEngine, accounted, expected, meta};
 use crate::workload::{Client, Dice, Plan};
 use crate::{faults, invariants, workload};
 
@@ -56,6 +57,8 @@ async fn live(seed: u64) -> Record {
     }
     let engine = Arc::new(engine);
     let handle = start(Arc::clone(&engine), plan.config.clone()).await.unwrap();
+    let accounts = Arc::<Accounts>::default();
+    handle.account_to(Arc::clone(&accounts) as _);
     let watch = tokio::spawn(invariants::watch(handle.clone(), plan.config.cache.kv_bytes));
     let limits = tokio::spawn(change_limits(handle.clone(), Dice::new(seed << 1), plan.is_calm));
     let clients: Vec<_> = plan
@@ -76,8 +79,11 @@ async fn live(seed: u64) -> Record {
     // Registrations, pins and prewarms without a waiter end too.
     sleep(Duration::from_secs(40)).await;
     invariants::at_the_end(&handle, &engine, &plan, report.is_some());
+    let ran = engine.tokens.load(Ordering::SeqCst);
+    assert!(accounts.computed() <= ran, "{accounts:?} of {ran}: something is accounted twice");
     if plan.is_calm && !has_faults {
         invariants::of_a_calm_run(&handle, &engine, &seen);
+        assert_eq!(accounts.computed(), ran, "{accounts:?}");
     }
     // The log is a ring; what it lost does not matter for telling two runs apart.
     Record { seen, steps: handle.step_log() }

@@ -1,15 +1,15 @@
 //! An engine that is a tokio task, so that paused time drives it: each step costs virtual time, and
 //! each answer is a hash of the whole prompt, so that a mixed-up row is a wrong answer.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use actors::{
-    ActorKind, Caps, Completion, Engine, EngineError, Lane, Prefix, ReadSpec, RowOutcome, Segment,
-    SegmentKey, SegmentSpec, Step, StepOutcome, TenantId,
+    Account, ActorKind, Caps, Completion, Engine, EngineError, Lane, Prefix, ReadSpec, RowOutcome, Segment,
+    SegmentKey, SegmentSpec, Step, StepOutcome, TenantId, Work,
 };
 use actors::{DecisionMeta, PathPart, ReadOutcome};
 
@@ -80,6 +80,27 @@ impl FakeEngine {
     pub(crate) fn with_caps(mut self, change: impl FnOnce(&mut Caps)) -> Self {
         change(&mut self.caps);
         self
+    }
+}
+
+/// Accounts of tenants, in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Accounts(pub(crate) Mutex<BTreeMap<TenantId, Work>>);
+
+impl Account for Accounts {
+    fn worked(&self, tenant: &TenantId, work: Work) {
+        let mut accounts = self.0.lock().unwrap();
+        let sum = accounts.entry(tenant.clone()).or_default();
+        sum.reads += work.reads;
+        sum.computed_tokens += work.computed_tokens;
+        sum.cached_tokens += work.cached_tokens;
+    }
+}
+
+impl Accounts {
+    /// All tokens that were run.
+    pub(crate) fn computed(&self) -> u64 {
+        self.0.lock().unwrap().values().map(|work| work.computed_tokens).sum()
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn of_all(usage: &Value, shown: &str) -> Result<Table, String> {
     for tenant in tenants {
         table.push(tenant_line(tenant, shown)?);
     }
-    table.push(line("all", &usage[shown], "")?);
+    table.push(line("all", &usage[shown], ["", ""])?);
     Ok(table)
 }
 
@@ -46,7 +46,7 @@ pub(super) fn of_all(usage: &Value, shown: &str) -> Result<Table, String> {
 pub(super) fn of_one(usage: &Value, shown: &str) -> Result<Table, String> {
     let mut table = vec![head("DAY")];
     for day in usage["days"].as_array().ok_or("`days` is missing")? {
-        table.push(line(&name(&day["day"])?, day, "")?);
+        table.push(line(&name(&day["day"])?, day, ["", ""])?);
     }
     table.push(tenant_line(usage, shown)?);
     for sub_tenant in usage["sub_tenants"].as_array().into_iter().flatten() {
@@ -63,7 +63,8 @@ pub(super) fn write(table: &Table, out: &mut impl Write) -> io::Result<()> {
     let width = |column: usize| {
         table.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max()
     };
-    let widths: Vec<usize> = (0..=HEADS.len()).map_while(width).collect();
+    // The name, the counts and the hash.
+    let widths: Vec<usize> = (0..HEADS.len() + 2).map_while(width).collect();
     for cells in table {
         let mut line = String::new();
         for (column, cell) in cells.iter().enumerate() {
@@ -80,21 +81,24 @@ pub(super) fn write(table: &Table, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn head(first: &str) -> Vec<String> {
-    [first].into_iter().chain(HEADS).chain(["SINCE"]).map(str::to_owned).collect()
+    [first].into_iter().chain(HEADS).chain(["HASH", "SINCE"]).map(str::to_owned).collect()
 }
 
 fn tenant_line(usage: &Value, shown: &str) -> Result<Vec<String>, String> {
     let since = usage["since"].as_str().unwrap_or("never");
-    line(&name(&usage["tenant"])?, &usage[shown], since.get(..10).unwrap_or(since))
+    // A server of an older version gives none.
+    let hash = usage["hash"].as_str().unwrap_or_default();
+    let since = since.get(..10).unwrap_or(since);
+    line(&name(&usage["tenant"])?, &usage[shown], [hash, since])
 }
 
-fn line(first: &str, counts: &Value, since: &str) -> Result<Vec<String>, String> {
+fn line(first: &str, counts: &Value, last: [&str; 2]) -> Result<Vec<String>, String> {
     let mut cells = vec![first.to_owned()];
     for name in Counts::NAMES {
         let count = counts[name].as_u64();
         cells.push(count.ok_or_else(|| format!("`{name}` is missing"))?.to_string());
     }
-    cells.push(shown(since));
+    cells.extend(last.map(shown));
     Ok(cells)
 }
 

@@ -13,6 +13,7 @@ use actors::TenantId;
 use tempfile::TempDir;
 
 use super::*;
+use crate::config::keys::tenant_hash;
 use crate::usage::Counts;
 
 fn typed(words: &[&str]) -> UsageArgs {
@@ -80,7 +81,10 @@ fn server(status: u16, body: &'static str) -> (String, Receiver<Vec<String>>) {
 fn all_tenants_are_listed_with_their_sum() {
     let home = home();
     let text = printed(&[], home.path()).unwrap();
-    assert_eq!(words(&text, "TENANT").len(), 11, "{text}");
+    assert_eq!(words(&text, "TENANT").len(), 12, "{text}");
+    for name in ["acme", "acme/x", "b"] {
+        assert_eq!(words(&text, name)[10], tenant_hash(name), "{text}");
+    }
     assert_eq!(numbers(&text, "acme"), [2, 2, 21]);
     assert_eq!(numbers(&text, "acme/x"), [1, 1, 20]);
     assert_eq!(numbers(&text, "b"), [2, 2, 4_300]);

@@ -30,7 +30,7 @@ RATE_MIN = 3.0
 """Requests a second where the machine is so busy that a closed loop of a second or two gets nothing."""
 
 STATUSES = {200, 429, 503, 504}
-REASONS = {"queue_full", "tokens", "wait", "tenant", "displaced", "expired", "bodies_full"}
+REASONS = {"queue_full", "tokens", "wait", "tenant", "tokens_per_minute", "displaced", "expired", "bodies_full"}
 """Reasons in docs/API.md that overload may have; all others would be a fault of the server."""
 
 FAKE = ("--fake-step-ms", "5", "--fake-token-us", "150")

@@ -17,7 +17,7 @@ fn backlog(reads: usize, tokens: u64) -> Backlog {
 }
 
 fn newcomer(lane: Lane, reads: usize, tokens: u64) -> Newcomer {
-    Newcomer { lane, reads, tokens, time_left: None }
+    Newcomer { lane, reads, tokens, time_left: None, gives_way: false }
 }
 
 #[test]
@@ -197,6 +197,28 @@ fn a_tenant_asks_for_no_more_than_flows_into_its_bucket() {
     let refused = |held, tokens| asked(held, tokens).unwrap_err().retry_after().unwrap();
     assert_eq!(refused(300.0, 500), Duration::from_secs(2));
     assert_eq!(refused(-200.0, 9_000), Duration::from_secs(12), "until it is full again");
+    assert_eq!(refused(-99_000.0, 9_000), Duration::from_secs(1_000), "however much is owed");
+}
+
+#[test]
+fn who_gives_way_finds_half_of_the_room_and_any_on_an_empty_queue() {
+    let yielding =
+        |reads, tokens| Newcomer { gives_way: true, ..newcomer(Lane::Normal, reads, tokens) };
+    let asked = |backlog, newcomer| admit(backlog, newcomer, &LIMITS());
+    assert_eq!(asked(backlog(0, 0), yielding(5_000, 900_000)), Ok(Admitted::AsIs));
+    // 512 reads, 131,072 tokens and 4 s.
+    assert_eq!(asked(backlog(500, 1), yielding(12, 1)), Ok(Admitted::AsIs));
+    let full = asked(backlog(500, 1), yielding(13, 1));
+    assert!(matches!(full, Err(RejectReason::QueueFull { reads_max: 512, .. })), "{full:?}");
+    let fast = Backlog { tokens_per_second: 1e6, ..backlog(1, 131_000) };
+    let full = asked(fast, yielding(1, 73));
+    assert!(matches!(full, Err(RejectReason::TokensFull { tokens_max: 131_072, .. })), "{full:?}");
+    assert_eq!(asked(fast, newcomer(Lane::Normal, 1, 73)), Ok(Admitted::AsIs));
+    let long = asked(backlog(1, 500 * 5), yielding(1, 1));
+    let Err(RejectReason::WaitTooLong { limit, retry_after, .. }) = long else {
+        panic!("{long:?}")
+    };
+    assert_eq!((limit, retry_after), (Duration::from_secs(4), Duration::from_secs(1)));
 }
 
 proptest! {
