@@ -12,6 +12,7 @@ use thiserror::Error;
 use ureq::Agent;
 
 use super::ask::{AskError, check_url, tls};
+use super::causes::exchange;
 use crate::config::quantity::{duration_as_typed, parse_duration};
 
 /// Most bytes of an answer that are read.
@@ -76,7 +77,7 @@ pub fn run(arguments: &HealthArgs, out: &mut impl Write) -> Result<(), HealthErr
         why: if matches!(error, ureq::Error::Timeout(_)) {
             format!("no answer within {} (--timeout)", duration_as_typed(arguments.timeout))
         } else {
-            error.to_string()
+            exchange(&error)
         },
     };
     let mut response = agent.get(&address).call().map_err(failed)?;
