@@ -23,6 +23,8 @@ pub mod serve;
 pub mod settings;
 mod switch;
 pub mod usage;
+#[cfg(test)]
+mod vouched;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -332,6 +332,19 @@ mod tests {
     }
 
     #[test]
+    fn a_pipe_is_refused_and_nobody_waits_for_its_writer() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        for path in [path.as_path(), folder.path()] {
+            let found = read((path, "--config"), &known::all(), &mut Checker::new()).faults;
+            let told = format!("--config: {}: it is no regular file", path.display());
+            assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), [told]);
+        }
+    }
+
+    #[test]
     fn a_file_that_is_no_text_is_told_with_the_byte() {
         let written = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(written.path(), b"# \xff").unwrap();
