@@ -8,6 +8,7 @@
 //! What a command needs from here on is a [`crate::config::Config`] or plain arguments.
 
 pub mod ask;
+mod causes;
 pub mod completions;
 pub mod config;
 pub mod health;
@@ -15,12 +16,15 @@ pub mod keys;
 pub mod listed;
 pub mod man;
 pub mod models;
+mod named;
 pub mod openapi;
 pub mod pull;
 pub mod serve;
 pub mod settings;
 mod switch;
 pub mod usage;
+#[cfg(test)]
+mod vouched;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, anyhow};
+use tracing::Level;
 use tracing_subscriber::EnvFilter;
 
 use docket::cli::config::ConfigCommand;
@@ -49,9 +50,6 @@ fn told(error: &anyhow::Error) -> String {
 
 fn run(Typed { cli, settings }: Typed) -> anyhow::Result<Ended> {
     let home = cli.home();
-    if let Some(warning) = &settings.warning {
-        tracing::warn!("{warning}");
-    }
     let mut out = io::stdout().lock();
     match cli.command {
         Command::Serve(arguments) => return serve(*arguments, &settings, home),
@@ -66,7 +64,10 @@ fn run(Typed { cli, settings }: Typed) -> anyhow::Result<Ended> {
         }
         Command::Config(arguments) => match arguments.command {
             ConfigCommand::Check(arguments) => {
-                start::check(&configured(*arguments, &settings, home)?)?;
+                warn(&settings.warnings(false));
+                settings
+                    .check(*arguments, home, start::check)
+                    .map_err(|faults| refused(&faults))?;
                 writeln!(out, "{}", settings.summary())?;
             }
             ConfigCommand::Show(arguments) => {
@@ -82,8 +83,18 @@ fn run(Typed { cli, settings }: Typed) -> anyhow::Result<Ended> {
 }
 
 fn configured(arguments: ServeArgs, settings: &Settings, home: PathBuf) -> anyhow::Result<Config> {
-    let told = |faults: Vec<Fault>| anyhow!("these settings cannot be:\n{}", listed(&faults));
-    settings.config(arguments, home).map_err(told)
+    warn(&settings.warnings(true));
+    settings.config(arguments, home).map_err(|faults| refused(&faults))
+}
+
+fn warn(warnings: &[String]) {
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+}
+
+fn refused(faults: &[Fault]) -> anyhow::Error {
+    anyhow!("these settings cannot be:\n{}", listed(faults))
 }
 
 fn serve(arguments: ServeArgs, settings: &Settings, home: PathBuf) -> anyhow::Result<Ended> {
@@ -93,8 +104,8 @@ fn serve(arguments: ServeArgs, settings: &Settings, home: PathBuf) -> anyhow::Re
         .worker_threads(RUNTIME_WORKERS)
         .enable_all()
         .build()
-        .context("no runtime")?;
-    let stop = signal::stop(&runtime).context("no signal handler")?;
+        .context("the system gives no threads")?;
+    let stop = signal::stop(&runtime).context("the system gives no handler of signals")?;
     let served = runtime.block_on(start::serve(&config, shown, stop));
     // A tokenisation may still run; nobody waits for it.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -103,12 +114,10 @@ fn serve(arguments: ServeArgs, settings: &Settings, home: PathBuf) -> anyhow::Re
 
 /// Logs go to standard error, so that standard output is a command's result only.
 fn start_logging(cli: &Cli) {
-    let level = tracing::Level::from(cli.log_level);
+    let level = Level::from(cli.log_level);
     // What it would say of a line that cannot be written goes where no line can be written, and a
     // failure to write there panics: a full disk under the log must not end the server.
-    // What clients do wrong on a connection is counted, and not told line by line at their will.
-    let wire = if level > tracing::Level::WARN { level } else { tracing::Level::ERROR };
-    let wire = if level == tracing::Level::INFO { tracing::Level::ERROR } else { wire };
+    let wire = of_the_wire(level);
     let builder = tracing_subscriber::fmt()
         .log_internal_errors(false)
         .with_writer(io::stderr)
@@ -120,5 +129,29 @@ fn start_logging(cli: &Cli) {
     match cli.log {
         LogFormat::Text => builder.with_target(false).init(),
         LogFormat::Json => builder.json().init(),
+    }
+}
+
+/// The least important lines about connections. What clients do wrong on one is counted, and told line
+/// by line, at their will, to developers only. What is more important is less in tracing's order.
+fn of_the_wire(level: Level) -> Level {
+    if level > Level::INFO { level } else { Level::ERROR }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_told_of_to_developers_only() {
+        for (level, wire) in [
+            (Level::ERROR, Level::ERROR),
+            (Level::WARN, Level::ERROR),
+            (Level::INFO, Level::ERROR),
+            (Level::DEBUG, Level::DEBUG),
+            (Level::TRACE, Level::TRACE),
+        ] {
+            assert_eq!(of_the_wire(level), wire, "{level}");
+        }
     }
 }

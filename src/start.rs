@@ -25,7 +25,7 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::config::{Config, DialectChoice, SamplesDefault};
+use crate::config::{Config, DialectChoice, Fault, SamplesDefault};
 use crate::decide::{Decider, Limits};
 use crate::dialect::{Dialect, RequestLimits};
 use crate::files::FilesError;
@@ -112,11 +112,21 @@ pub enum Ended {
 /// Finds, without pulling or loading anything, what a start would refuse: settings that parts of the
 /// server refuse, and the key file.
 ///
-/// # Errors
-/// [`StartError`].
-pub fn check(config: &Config) -> Result<(), StartError> {
-    model::check(config)?;
-    Keys::load(&config.http).map(drop)
+/// * `is_sound`: whether no fault is known yet. Otherwise a part would tell known ones in its own
+///   words, and without keys it would be said that everybody is let in, though one may be the fault.
+pub fn check(config: &Config, is_sound: bool) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if is_sound && let Err(error) = model::check(config) {
+        faults.push(if let StartError::Setting { flag, message } = error {
+            Fault { flag, message }
+        } else {
+            Fault { flag: "the server", message: error.to_string() }
+        });
+    }
+    if is_sound || config.http.keys.is_some() {
+        faults.extend(Keys::read(&config.http).err().unwrap_or_default());
+    }
+    faults
 }
 
 /// Serves the model, pulling it first if it is absent, until `shutdown` is done or the engine is gone

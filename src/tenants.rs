@@ -5,6 +5,7 @@
 //! changes. Of a key only its hash is kept, here and in the file. Nothing here knows of HTTP or of
 //! the model.
 
+mod changes;
 mod edit;
 mod fault;
 mod file;
@@ -22,6 +23,7 @@ pub use crate::config::keys::tenant_hash;
 
 pub use toml_edit::Value;
 
+pub use self::changes::Changes;
 pub use self::edit::{Change, EditError};
 pub(crate) use self::fault::shown;
 pub use self::fault::{Fault, listed};

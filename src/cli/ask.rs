@@ -15,6 +15,8 @@ use thiserror::Error;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Timeout};
 
+use super::causes::{count, exchange, json};
+use super::named::lane;
 use super::switch::switch;
 use crate::config::quantity::{duration_as_typed, parse_duration};
 
@@ -97,11 +99,11 @@ pub struct DecisionArgs {
     pub excerpt: Vec<String>,
 
     /// Orders of the options that each question is read in
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = count)]
     pub samples: Option<u32>,
 
     /// Lane: urgent, normal, batch or idle
-    #[arg(long, value_name = "LANE")]
+    #[arg(long, value_name = "LANE", value_parser = lane(), hide_possible_values = true)]
     pub priority: Option<String>,
 }
 
@@ -183,11 +185,8 @@ pub fn run(arguments: &AskArgs, out: &mut impl Write) -> Result<(), AskError> {
         writeln!(out, "{}", reply.body.trim_end())?;
         return Ok(());
     }
-    let response: Value =
-        serde_json::from_str(&reply.body).map_err(|error| AskError::Exchange {
-            url: arguments.url.clone(),
-            why: format!("no JSON came back: {error}"),
-        })?;
+    let response: Value = serde_json::from_str(&reply.body)
+        .map_err(|error| AskError::Exchange { url: arguments.url.clone(), why: json(&error) })?;
     table::write(&response, &reply.facts, out)?;
     if let Some(ignored) = reply.ignored {
         // Beside the table, not in it: a misspelt field changes what was asked.
@@ -262,7 +261,7 @@ fn failure(arguments: &AskArgs, error: &ureq::Error) -> AskError {
     let why = if let ureq::Error::Timeout(timeout) = error {
         too_late(*timeout, arguments.timeout)
     } else {
-        error.to_string()
+        exchange(error)
     };
     let url = arguments.url.clone();
     let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;

@@ -47,4 +47,15 @@ mod tests {
             assert!(script.contains("kv-bytes"), "{shell}: flags of serve");
         }
     }
+
+    #[test]
+    fn values_that_are_one_of_a_few_are_completed() {
+        // Other shells have the words in their help too.
+        let mut script = Vec::new();
+        run(&CompletionsArgs { shell: Shell::Bash }, &mut script).unwrap();
+        let script = String::from_utf8(script).unwrap();
+        for values in ["urgent normal batch idle", "compact spaced", "429 503"] {
+            assert!(script.contains(&format!("-W \"{values}\"")), "{values}");
+        }
+    }
 }

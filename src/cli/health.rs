@@ -12,6 +12,7 @@ use thiserror::Error;
 use ureq::Agent;
 
 use super::ask::{AskError, check_url, tls};
+use super::causes::exchange;
 use crate::config::quantity::{duration_as_typed, parse_duration};
 
 /// Most bytes of an answer that are read.
@@ -76,7 +77,7 @@ pub fn run(arguments: &HealthArgs, out: &mut impl Write) -> Result<(), HealthErr
         why: if matches!(error, ureq::Error::Timeout(_)) {
             format!("no answer within {} (--timeout)", duration_as_typed(arguments.timeout))
         } else {
-            error.to_string()
+            exchange(&error)
         },
     };
     let mut response = agent.get(&address).call().map_err(failed)?;
@@ -102,6 +103,7 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use crate::cli::vouched::{http, serve_tls};
 
     /// Asks a server that gives one answer.
     fn asked(answer: &'static str) -> (Result<(), HealthError>, String, String) {
@@ -141,6 +143,31 @@ mod tests {
     fn an_answer_of_somebody_else_is_no_success() {
         let (outcome, ..) = asked("HTTP/1.1 404 Not Found\r\ncontent-length: 3\r\n\r\n404");
         assert_eq!(outcome.unwrap_err().to_string(), "not ready: the server answers 404");
+    }
+
+    #[test]
+    fn a_private_certificate_vouches_where_it_is_named() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("ca.pem");
+        let ask = |url: String, ca: Option<PathBuf>| {
+            let arguments = HealthArgs { url, ca, timeout: Duration::from_secs(30) };
+            let mut out = Vec::new();
+            run(&arguments, &mut out).map(|()| String::from_utf8(out).unwrap())
+        };
+        let asked = |ca: Option<PathBuf>| {
+            let (url, authority, server) = serve_tls(http("200 OK", "", "{}"));
+            std::fs::write(&path, authority).unwrap();
+            (ask(url, ca), server.join().unwrap())
+        };
+        let (outcome, head) = asked(Some(path.clone()));
+        assert_eq!(outcome.unwrap(), "ready\n");
+        assert!(head.starts_with("GET /health?ready=1 HTTP/1.1"), "{head}");
+        let (outcome, head) = asked(None);
+        let told = outcome.unwrap_err().to_string();
+        assert!(told.contains("its certificate; --ca names who does"), "{told}");
+        assert_eq!(head, "", "and nothing was asked of it");
+        let absent = ask("https://localhost:1".to_owned(), Some(PathBuf::from("no/such.pem")));
+        assert!(absent.unwrap_err().to_string().starts_with("no/such.pem: "));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `docket keys`: the key file from the command line.
 
+mod list;
+
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -7,9 +9,10 @@ use std::time::SystemTime;
 use clap::{Args, Subcommand};
 use thiserror::Error;
 
-use crate::tenants::{
-    Added, Change, EditError, Fault, Key, KeyFile, KeyId, Tenant, Value, listed, moment,
-};
+use self::list::ListArgs;
+use super::causes::{share, whole};
+use super::named::lane;
+use crate::tenants::{Added, Change, EditError, Fault, KeyFile, KeyId, Value, listed, moment};
 
 /// Heading of the flags that describe a key or its tenant; no environment variable sets these, since
 /// those of the same name are the server's.
@@ -32,8 +35,8 @@ pub struct KeysArgs {
 pub enum KeysCommand {
     /// Make a key for a tenant and print it, this once; file and tenant are made where absent
     New(Box<NewArgs>),
-    /// List all tenants and their keys
-    List,
+    /// List all tenants, their keys and their limits
+    List(ListArgs),
     /// Remove a key
     Revoke(RevokeArgs),
 }
@@ -63,27 +66,27 @@ pub struct NewArgs {
     pub expires: Option<String>,
 
     /// The tenant's part of the engine where several wait, 1 to 1000
-    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true, value_parser = whole)]
     pub weight: Option<i64>,
 
     /// Highest lane that the tenant may ask for: urgent, normal, batch or idle
-    #[arg(long, value_name = "LANE")]
+    #[arg(long, value_name = "LANE", value_parser = lane(), hide_possible_values = true)]
     pub lane: Option<String>,
 
     /// The tenant's requests a minute
-    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true, value_parser = whole)]
     pub requests_per_minute: Option<i64>,
 
     /// The tenant's tokens a minute
-    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true, value_parser = whole)]
     pub tokens_per_minute: Option<i64>,
 
     /// The tenant's reads that may wait or run
-    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true, value_parser = whole)]
     pub reads_max: Option<i64>,
 
     /// Part of the server's --reads-max that the tenant may fill, above 0 to 1
-    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, value_parser = share)]
     pub queue_share: Option<f64>,
 
     /// Bytes of the tenant's kept states
@@ -154,7 +157,7 @@ pub fn run(
             let shown = writeln!(out, "{}", added.text.reveal()).and_then(|()| out.flush());
             shown.map_err(|error| KeysError::Unseen(added.id, error))
         }
-        KeysCommand::List => list(&file, now, (out, told)),
+        KeysCommand::List(arguments) => list::run(&file, arguments, now, (out, told)),
         KeysCommand::Revoke(revoked) => {
             let id = KeyId::parse(&revoked.id);
             let id = id.map_err(|message| KeysError::Flag("ID", message))?;
@@ -219,48 +222,6 @@ fn tell(
     }
     let end = added.keyring.key(id).map_or_else(String::new, |(_, key)| key.end());
     writeln!(told, "made key {id} of tenant {tenant}, which expires {end}; it is shown this once")?;
-    Ok(())
-}
-
-fn list(
-    file: &KeyFile,
-    now: SystemTime,
-    (out, told): (&mut impl Write, &mut impl Write),
-) -> Result<(), KeysError> {
-    let (keyring, stamp) =
-        file.load().map_err(|faults| KeysError::Faults(file.path.clone(), faults))?;
-    if let Some(warning) = stamp.warning() {
-        writeln!(told, "warning: {}: {warning}", file.path.display())?;
-    }
-    let mut rows = vec![["TENANT", "ID", "STATE", "CREATED", "EXPIRES", "NOTE"].map(String::from)];
-    for tenant in keyring.tenants() {
-        rows.extend(tenant.keys.iter().map(|key| row(tenant, key, now)));
-        if tenant.keys.is_empty() {
-            rows.push([&tenant.name.0, "-", "no key", "-", "-", ""].map(String::from));
-        }
-    }
-    Ok(write_table(&rows, out)?)
-}
-
-fn row(tenant: &Tenant, key: &Key, now: SystemTime) -> [String; 6] {
-    let state = match (tenant.is_expired(now), key.is_expired(now)) {
-        (false, false) => "valid",
-        (false, true) => "expired",
-        (true, _) => "tenant expired",
-    };
-    let created = key.created.map_or_else(|| "-".to_owned(), moment::written);
-    let note = key.note.clone().unwrap_or_default();
-    [tenant.name.0.to_string(), key.id.to_string(), state.to_owned(), created, key.end(), note]
-}
-
-fn write_table(rows: &[[String; 6]], out: &mut impl Write) -> io::Result<()> {
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths = [0, 1, 2, 3, 4].map(width);
-    for row in rows {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  "));
-        let line = cells.collect::<String>() + &row[5];
-        writeln!(out, "{}", line.trim_end())?;
-    }
     Ok(())
 }
 

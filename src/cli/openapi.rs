@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::named::one_of;
 use crate::dialect::Dialect;
 use crate::openapi::{self, Served};
 
@@ -10,6 +11,8 @@ use crate::openapi::{self, Served};
 pub struct OpenapiArgs {
     /// Wire format of routes that name none: systemone, decisio, self, vllm, gmlx, openai
     #[arg(long, env = "DOCKET_DIALECT", value_name = "NAME", default_value = "systemone")]
+    #[arg(value_parser = one_of::<Dialect>(&Dialect::ALL.map(Dialect::name)))]
+    #[arg(hide_possible_values = true)]
     pub dialect: Dialect,
 }
 

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 
 use super::listed::Listed;
 use super::switch::switch;
@@ -20,6 +21,7 @@ use crate::config::{
 };
 use crate::models::ModelRef;
 use crate::models::catalogue::DEFAULT_MODEL;
+use crate::prompt::layout::named::LAYOUTS;
 use http::HttpArgs;
 use images::ImagesArgs;
 use letters::LettersArgs;
@@ -106,7 +108,8 @@ struct DecisionArgs {
     dialect: Option<DialectChoice>,
 
     /// How prompts are arranged [default: as the model's profile says]
-    #[arg(long, env = "DOCKET_LAYOUT", value_name = "NAME")]
+    #[arg(long, env = "DOCKET_LAYOUT", value_name = "NAME", hide_possible_values = true)]
+    #[arg(value_parser = PossibleValuesParser::new(LAYOUTS.map(|layout| layout.id)))]
     layout: Option<String>,
 }
 
@@ -228,6 +231,12 @@ impl ServeArgs {
     /// # Errors
     /// All faults, each with its flag.
     pub fn config(self, home: PathBuf) -> Result<Config, Faults> {
+        let (config, faults) = self.read(home);
+        if faults.0.is_empty() { Ok(config) } else { Err(faults) }
+    }
+
+    /// The configuration that was asked for, as far as it can be read, and all its faults.
+    pub(super) fn read(self, home: PathBuf) -> (Config, Faults) {
         let mut faults = Faults::default();
         let model = self.model_reference(&mut faults);
         let mut config = Config::new(home, model);
@@ -249,7 +258,7 @@ impl ServeArgs {
         if let Err(found) = config.validate() {
             faults.0.extend(found.0);
         }
-        if faults.0.is_empty() { Ok(config) } else { Err(faults) }
+        (config, faults)
     }
 
     /// The model that was named, or the default when none was or when it is a fault.

@@ -4,6 +4,7 @@
 //! and each value is asked of its flag's own parser. So all faults of all values are known before
 //! anything is refused, and every flag is a setting of the file without code of its own.
 
+mod environment;
 mod file;
 mod known;
 mod shown;
@@ -53,8 +54,10 @@ pub struct Settings {
     failed: Vec<String>,
     /// The configuration file.
     path: Option<PathBuf>,
-    /// What an operator should know before anything else.
-    pub warning: Option<String>,
+    /// What is to be said of the file's rights.
+    warning: Option<String>,
+    /// Variables that begin as docket's do and are none of them.
+    unknown: Vec<Fault>,
 }
 
 /// One setting.
@@ -123,13 +126,14 @@ impl Settings {
             faults: std::mem::take(&mut read.faults),
             failed: std::mem::take(&mut read.failed),
             warning: read.warning.take(),
+            unknown: environment::unknown(std::env::vars_os().map(|(name, _)| name)),
             path,
             chosen: Vec::new(),
         };
         for known in known {
             let mut chosen = Chosen::of(known, typed, &mut read);
             if matches!(chosen.source, Source::Flag | Source::Environment) {
-                settings.check(&mut chosen, &mut checker);
+                settings.take(&mut chosen, &mut checker);
             }
             settings.chosen.push(chosen);
         }
@@ -137,7 +141,7 @@ impl Settings {
     }
 
     /// Asks the parser of a typed value, and leaves the default in place of one that it refuses.
-    fn check(&mut self, chosen: &mut Chosen, checker: &mut Checker) {
+    fn take(&mut self, chosen: &mut Chosen, checker: &mut Checker) {
         let refused = |text: &OsString| checker.check(&chosen.known, text).err();
         let messages: Vec<String> = chosen.texts.iter().filter_map(refused).collect();
         if messages.is_empty() {
@@ -171,23 +175,55 @@ impl Settings {
     /// # Errors
     /// All faults, each with its place: the name in the file, the variable, or the flag.
     pub fn config(&self, arguments: ServeArgs, home: PathBuf) -> Result<Config, Vec<Fault>> {
-        let mut faults = self.faults.clone();
-        let found = match arguments.config(home) {
-            Ok(mut config) if faults.is_empty() => {
-                config.decision.profiles = self.profiles.clone();
-                return Ok(config);
-            }
-            Ok(_) => Vec::new(),
-            Err(found) => found.0,
-        };
-        let found = found.into_iter().filter(|fault| !self.follows(fault));
-        faults.extend(found.map(|fault| self.placed(fault)));
-        let more = faults.len().saturating_sub(FAULTS_MAX);
-        if more > 0 {
-            faults.truncate(FAULTS_MAX);
-            faults.push(Fault { place: "and".to_owned(), message: format!("{more} more faults") });
-        }
-        Err(faults)
+        let (config, found) = self.read(arguments, home);
+        let faults = self.all(found);
+        if faults.is_empty() { Ok(config) } else { Err(bounded(faults)) }
+    }
+
+    /// Whether a server could have them: what [`Settings::config`] tells, what `further` finds, and
+    /// variables that set nothing.
+    ///
+    /// * `further`: looks at the configuration as far as it can be read, and is told whether that is
+    ///   without a fault. What it finds of a flag that is a fault already is not told again.
+    ///
+    /// # Errors
+    /// All faults, each with its place.
+    pub fn check(
+        &self,
+        arguments: ServeArgs,
+        home: PathBuf,
+        further: impl FnOnce(&Config, bool) -> Vec<config::Fault>,
+    ) -> Result<(), Vec<Fault>> {
+        let (config, mut found) = self.read(arguments, home);
+        let is_sound = found.is_empty() && self.faults.is_empty();
+        let told: Vec<&str> = found.iter().map(|fault| fault.flag).collect();
+        let is_new = |fault: &config::Fault| !told.contains(&fault.flag) && !self.follows(fault);
+        let further: Vec<_> = further(&config, is_sound).into_iter().filter(is_new).collect();
+        found.extend(further);
+        let mut faults = self.all(found);
+        faults.extend(self.unknown.iter().cloned());
+        if faults.is_empty() { Ok(()) } else { Err(bounded(faults)) }
+    }
+
+    /// The configuration as far as it can be read, and what is wrong beside single values.
+    fn read(&self, arguments: ServeArgs, home: PathBuf) -> (Config, Vec<config::Fault>) {
+        let (mut config, config::Faults(mut found)) = arguments.read(home);
+        config.decision.profiles = self.profiles.clone();
+        found.retain(|fault| !self.follows(fault));
+        (config, found)
+    }
+
+    /// The faults of single values with these, each with its place.
+    fn all(&self, found: Vec<config::Fault>) -> Vec<Fault> {
+        let found = found.into_iter().map(|fault| self.placed(fault));
+        self.faults.iter().cloned().chain(found).collect()
+    }
+
+    /// What an operator should know before a server starts: rights of the file, and variables that set
+    /// nothing.
+    pub fn warnings(&self, with_variables: bool) -> Vec<String> {
+        let unknown = self.unknown.iter().filter(|_| with_variables).map(Fault::to_string);
+        self.warning.iter().cloned().chain(unknown).collect()
     }
 
     /// Whether a fault is of a default that stands in for a value which cannot be read, or of another
@@ -220,6 +256,16 @@ impl Settings {
             count(Source::Default),
         )
     }
+}
+
+/// The first faults, and how many more there are.
+fn bounded(mut faults: Vec<Fault>) -> Vec<Fault> {
+    let more = faults.len().saturating_sub(FAULTS_MAX);
+    if more > 0 {
+        faults.truncate(FAULTS_MAX);
+        faults.push(Fault { place: "and".to_owned(), message: format!("{more} more faults") });
+    }
+    faults
 }
 
 /// The configuration file that was named, and by what.

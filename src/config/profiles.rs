@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use toml::{Table, Value};
 
 use crate::prompt::layout::{self, PerKind, Profile};
+use crate::tenants::shown;
 
 /// Most profiles.
 pub const PROFILES_MAX: usize = 64;
@@ -19,12 +20,14 @@ const TEMPERATURE_MAX: f64 = 100.0;
 /// Most orders.
 const SAMPLES_MAX: u32 = 255;
 
+/// The settings of a profile, for who has mistaken one.
+const FIELDS: &str = "layout, temperature and samples";
+
 /// All profiles by name.
 pub type Profiles = BTreeMap<String, ProfileSettings>;
 
 /// What a profile sets; what it does not is as in the model's own.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProfileSettings {
     /// Id of the layout.
     pub layout: Option<String>,
@@ -35,8 +38,7 @@ pub struct ProfileSettings {
 }
 
 /// One value for all kinds of question, or a table of values by kind.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OneOrEach<T> {
     /// For all.
     One(T),
@@ -45,8 +47,7 @@ pub enum OneOrEach<T> {
 }
 
 /// Values by kind.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Each<T> {
     /// For nouls.
     pub noul: Option<T>,
@@ -80,6 +81,30 @@ impl<T: Copy> OneOrEach<T> {
 }
 
 impl ProfileSettings {
+    /// Reads the table of one profile.
+    ///
+    /// # Errors
+    /// All that cannot be in it.
+    fn read(value: Value) -> Result<Self, Vec<String>> {
+        let Value::Table(table) = value else {
+            return Err(vec![wanted("a table of settings", &value)]);
+        };
+        let mut read = Self::default();
+        let mut faults = Vec::new();
+        for (field, value) in table {
+            let outcome = match field.as_str() {
+                "layout" => text(&value).map(|id| read.layout = Some(id)),
+                "temperature" => {
+                    one_or_each(&value, number).map(|set| read.temperature = Some(set))
+                }
+                "samples" => one_or_each(&value, count).map(|set| read.samples = Some(set)),
+                _ => Err(format!("there is no such setting; there are {FIELDS}")),
+            };
+            faults.extend(outcome.err().map(|fault| format!("{}: {fault}", shown(&field))));
+        }
+        if faults.is_empty() { Ok(read) } else { Err(faults) }
+    }
+
     /// The model's own profile with what is set here.
     pub fn over(&self, own: Profile) -> Profile {
         Profile {
@@ -108,11 +133,52 @@ impl ProfileSettings {
     }
 }
 
+fn wanted(what: &str, value: &Value) -> String {
+    format!("{what} is wanted, this is of type {}", value.type_str())
+}
+
+fn text(value: &Value) -> Result<String, String> {
+    value.as_str().map(str::to_owned).ok_or_else(|| wanted("a text", value))
+}
+
+fn number(value: &Value) -> Result<f64, String> {
+    let number = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
+    number.ok_or_else(|| wanted("a number, or a table of numbers by kind,", value))
+}
+
+fn count(value: &Value) -> Result<u32, String> {
+    let whole = value.as_integer();
+    let whole =
+        whole.ok_or_else(|| wanted("a whole number, or a table of these by kind,", value))?;
+    u32::try_from(whole).map_err(|_| format!("{whole} is not within 1 to {SAMPLES_MAX}"))
+}
+
+fn one_or_each<T>(
+    value: &Value,
+    read: fn(&Value) -> Result<T, String>,
+) -> Result<OneOrEach<T>, String> {
+    let Value::Table(table) = value else { return read(value).map(OneOrEach::One) };
+    let mut each = Each { noul: None, choice: None, score: None };
+    for (kind, value) in table {
+        let place = match kind.as_str() {
+            "noul" => &mut each.noul,
+            "choice" => &mut each.choice,
+            "score" => &mut each.score,
+            _ => {
+                let kind = shown(kind);
+                return Err(format!("{kind:?} is no kind; there are noul, choice and score"));
+            }
+        };
+        *place = Some(read(value).map_err(|fault| format!("{kind}: {fault}"))?);
+    }
+    Ok(OneOrEach::Each(each))
+}
+
 /// Reads the profiles of a configuration file: its table `profiles`.
 ///
 /// # Errors
 /// What is wrong with them, each with its place.
-pub fn read(table: toml::Table) -> Result<Profiles, Vec<(String, String)>> {
+pub fn read(table: Table) -> Result<Profiles, Vec<(String, String)>> {
     let mut faults = Vec::new();
     if table.len() > PROFILES_MAX {
         let message = format!("{} profiles; at most {PROFILES_MAX} are taken", table.len());
@@ -127,12 +193,12 @@ pub fn read(table: toml::Table) -> Result<Profiles, Vec<(String, String)>> {
             let rule = format!("1 to {NAME_BYTES_MAX} bytes without white space and @");
             faults.push(("profiles".to_owned(), format!("{name:?} is no name: {rule}")));
         }
-        match ProfileSettings::deserialize(value) {
+        match ProfileSettings::read(value) {
             Ok(settings) => {
                 faults.extend(settings.fault().map(|fault| (place, fault)));
                 profiles.insert(name, settings);
             }
-            Err(error) => faults.push((place, error.message().trim().to_owned())),
+            Err(found) => faults.extend(found.into_iter().map(|fault| (place.clone(), fault))),
         }
     }
     if faults.is_empty() { Ok(profiles) } else { Err(faults) }
@@ -144,8 +210,8 @@ mod tests {
     use crate::prompt::layout::profile_for;
 
     fn parse(text: &str) -> Result<Profiles, String> {
-        let mut file: toml::Table = text.parse().unwrap();
-        let Some(toml::Value::Table(table)) = file.remove("profiles") else { panic!("{text}") };
+        let mut file: Table = text.parse().unwrap();
+        let Some(Value::Table(table)) = file.remove("profiles") else { panic!("{text}") };
         read(table).map_err(|faults| {
             let lines = faults.into_iter().map(|(place, message)| format!("{place}: {message}\n"));
             lines.collect()
@@ -172,16 +238,24 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_is_told_with_all_its_faults() {
         for (text, part) in [
-            ("[profiles.a]\nlayot = 1", "layot"),
+            ("[profiles.a]\nlayot = 1", "profiles.a: layot: there is no such setting; there are"),
+            ("[profiles.a]\nlayout = 1", "layout: a text is wanted, this is of type integer"),
+            ("[profiles.a]\ntemperature = \"x\"", "temperature: a number, or a table of numbers"),
+            ("[profiles.a]\nsamples = 1.5", "samples: a whole number, or a table of these by kind"),
+            ("[profiles.a]\nsamples = -1", "samples: -1 is not within 1 to 255"),
+            ("[profiles.a]\nsamples = { nouls = 1 }", "samples: \"nouls\" is no kind; there are"),
+            ("[profiles.a]\nsamples = { noul = true }", "samples: noul: a whole number"),
             ("[profiles.a]\nlayout = \"none\"", "profiles.a: layout \"none\" is none of"),
             ("[profiles.a]\ntemperature = 0.0", "temperature 0 is not above 0"),
             ("[profiles.a]\nsamples = { choice = 0 }", "samples 0"),
             ("[profiles.\"a@b\"]", "\"a@b\" is no name"),
-            ("[profiles]\na = 1", "profiles.a: "),
+            ("[profiles]\na = 1", "profiles.a: a table of settings is wanted, this is of type"),
         ] {
             let fault = parse(text).unwrap_err();
             assert!(fault.contains(part), "{text}: {fault}");
         }
+        let whole = parse("[profiles.a]\ntemperature = 2\n").unwrap();
+        assert_eq!(whole["a"].temperature, Some(OneOrEach::One(2.0)));
         let two = parse("[profiles.a]\nsamples = 0\n[profiles.b]\nsamples = 999").unwrap_err();
         assert_eq!(two.lines().count(), 2, "{two}");
     }

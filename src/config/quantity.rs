@@ -48,7 +48,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// A size as people type it: in the largest unit of which it is a whole number.
-pub(super) fn bytes_as_typed(bytes: u64) -> String {
+pub(crate) fn bytes_as_typed(bytes: u64) -> String {
     let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     let unit = units.into_iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
     unit.map_or_else(|| bytes.to_string(), |(name, unit)| format!("{}{name}", bytes / unit))

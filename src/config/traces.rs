@@ -59,7 +59,8 @@ fn traces_url(endpoint: &str) -> Result<String, String> {
         );
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(format!("{endpoint:?} has a query or fragment, which a collector has not"));
+        // Nor what follows a `?`, which may be a key.
+        return Err("it has a query or fragment, which a collector has not".to_owned());
     }
     let base = url.as_str().trim_end_matches('/');
     if url.path().trim_end_matches('/').ends_with(TRACES_PATH) {
@@ -101,8 +102,21 @@ mod tests {
             assert_eq!(url, None, "{endpoint}");
             assert_eq!(faults.0[0].flag, "--otlp-endpoint");
         }
-        let (_, faults) = of("http://user:hidden@host");
-        assert!(!faults.to_string().contains("hidden"), "{faults}");
+        for endpoint in [
+            "http://user:hidden@host",
+            "htp://user:hidden@host:4318",
+            "user:hidden@host:4318",
+            "//user:hidden@host",
+            "http://user:hidden@",
+            "http://user:hidden@host:port",
+            "http://user:hidden@two words",
+            "http://user:hidden@[::1",
+            "http://host:4318/?key=hidden",
+        ] {
+            let (url, faults) = of(endpoint);
+            assert_eq!((url, faults.0.len()), (None, 1), "{endpoint}");
+            assert!(!faults.to_string().contains("hidden"), "{faults}");
+        }
     }
 
     #[test]

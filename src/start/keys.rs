@@ -13,11 +13,14 @@ use futures_util::FutureExt as _;
 use futures_util::future;
 
 use super::{StartError, reread};
-use crate::config::{HttpConfig, is_loopback};
+use crate::config::{Fault, HttpConfig, is_loopback};
 use crate::http::AuthConfig;
 use crate::telemetry;
-use crate::tenants::{KeyFile, Keyring, Settings, listed};
+use crate::tenants::{self, Changes, KeyFile, Keyring, Settings, listed};
 use crate::watched::Stamp;
+
+/// The flag of keys that are typed.
+const API_KEY: &str = "--api-key";
 
 /// What is said where everybody is let in.
 const OPEN: &str =
@@ -35,25 +38,50 @@ pub(super) struct Keys {
 }
 
 impl Keys {
+    /// [`Keys::read`] for a server that starts.
+    ///
+    /// # Errors
+    /// [`StartError::Setting`] with all faults.
+    pub(super) fn load(config: &HttpConfig) -> Result<Option<Self>, StartError> {
+        Self::read(config).map_err(|faults| {
+            let flag = faults.first().map_or("--keys", |fault| fault.flag);
+            let line = |fault: &Fault| match fault {
+                Fault { flag: same, message } if *same == flag => message.clone(),
+                Fault { flag, message } => format!("{flag}: {message}"),
+            };
+            let lines: Vec<String> = faults.iter().map(line).collect();
+            StartError::Setting { flag, message: lines.join("\n") }
+        })
+    }
+
     /// Reads the keys of the configuration; `None` where it has none, and everybody is let in.
     ///
     /// # Errors
-    /// [`StartError::Setting`] with all faults of the file.
-    pub(super) fn load(config: &HttpConfig) -> Result<Option<Self>, StartError> {
+    /// All faults of the file and of the command line's keys.
+    pub(super) fn read(config: &HttpConfig) -> Result<Option<Self>, Vec<Fault>> {
         if config.keys.is_none() && config.api_keys.is_empty() {
             tracing::warn!("{OPEN}");
             return Ok(None);
         }
-        let setting = |flag, message| StartError::Setting { flag, message };
-        let flags = Keyring::from_api_keys(&config.api_keys)
-            .map_err(|faults| setting("--api-key", listed(&faults)))?;
+        let mut faults = Vec::new();
+        let flags = Keyring::from_api_keys(&config.api_keys).unwrap_or_else(|found| {
+            let fault = |found: tenants::Fault| Fault { flag: API_KEY, message: found.message };
+            faults.extend(found.into_iter().map(fault));
+            Keyring::default()
+        });
         let file = config.keys.as_ref().map(KeyFile::new);
-        let (ring, seen) = match &file {
-            Some(file) => {
-                let (ring, stamp) =
-                    read(file, &flags).map_err(|faults| setting("--keys", faults))?;
-                (ring, Some(stamp))
-            }
+        let read = file.as_ref().map(|file| joined(file, &flags)).transpose();
+        let read = read.unwrap_or_else(|found| {
+            let fault =
+                |found: &tenants::Fault| Fault { flag: "--keys", message: found.to_string() };
+            faults.extend(found.iter().map(fault));
+            None
+        });
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let (ring, seen) = match read {
+            Some((ring, stamp)) => (ring, Some(stamp)),
             None => (flags.clone(), None),
         };
         in_force(&ring);
@@ -95,8 +123,10 @@ impl Keys {
 
     fn read_again(&self, file: &KeyFile, changed: &(impl Fn(&Keyring) + Sync)) {
         // Of 4 MiB at most, and only this task waits for it.
-        match tokio::task::block_in_place(|| read(file, &self.flags)) {
+        match tokio::task::block_in_place(|| joined(file, &self.flags)) {
             Ok((ring, _)) => {
+                let changes = Changes::between(&self.ring.load(), &ring);
+                tracing::info!("--keys: the file was read again: {changes}");
                 changed(&ring);
                 in_force(&ring);
                 self.ring.store(Arc::new(ring));
@@ -104,7 +134,8 @@ impl Keys {
             Err(faults) => {
                 telemetry::keys_failed();
                 tracing::error!(
-                    "--keys: the file cannot be used, the keys stay as they were:\n{faults}"
+                    "--keys: the file cannot be used, the keys stay as they were:\n{}",
+                    listed(&faults)
                 );
             }
         }
@@ -151,9 +182,9 @@ pub(super) fn limits(ring: &Keyring) -> BTreeMap<TenantId, TenantLimits> {
 }
 
 /// The keys of the file with those of the command line.
-fn read(file: &KeyFile, flags: &Keyring) -> Result<(Keyring, Stamp), String> {
-    let joined = file.load().and_then(|(ring, stamp)| Ok((ring.join(flags)?, stamp)));
-    let (ring, stamp) = joined.map_err(|faults| listed(&faults))?;
+fn joined(file: &KeyFile, flags: &Keyring) -> Result<(Keyring, Stamp), Vec<tenants::Fault>> {
+    let (ring, stamp) = file.load()?;
+    let ring = ring.join(flags)?;
     if let Some(warning) = stamp.warning() {
         tracing::warn!("--keys {}: {warning}", file.path.display());
     }
@@ -193,6 +224,19 @@ mod tests {
         let told = Keys::load(&config(&folder, text, &[])).unwrap_err().to_string();
         assert!(told.starts_with("--keys: "), "{told}");
         assert!(told.contains("tenants.a.weight") && told.contains("tenants.b.lane"), "{told}");
+    }
+
+    #[test]
+    fn faults_of_typed_keys_and_of_the_file_come_together() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let config = config(&folder, "[tenants.a]\nweight = 0\n", &["b=key", "c=key"]);
+        let faults = Keys::read(&config).unwrap_err();
+        let flags: Vec<&str> = faults.iter().map(|fault| fault.flag).collect();
+        assert_eq!(flags, ["--api-key", "--keys"]);
+        let told = Keys::load(&config).unwrap_err().to_string();
+        let lines: Vec<&str> = told.lines().collect();
+        assert_eq!(lines[0], "--api-key: b and c have the same key");
+        assert!(lines[1].starts_with("--keys: tenants.a.weight: 0 is not"), "{told}");
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -129,7 +129,10 @@ impl Desk {
     /// # Errors
     /// What is wrong with the file, in words.
     pub fn take_file(&self, text: &[u8]) -> Result<usize, String> {
-        let file: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        let no_json = |error: serde_json::Error| {
+            format!("it is no JSON: line {}, column {}", error.line(), error.column())
+        };
+        let file: Value = serde_json::from_slice(text).map_err(no_json)?;
         let records =
             file["tasks"].as_array().or(file.as_array()).ok_or("it has no list of tasks")?;
         let tenant = TenantId("default".into());

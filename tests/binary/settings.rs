@@ -103,9 +103,9 @@ fn a_check_tells_all_faults_with_their_places_or_that_there_is_none() {
     let expected = [
         "docket: these settings cannot be:",
         "http.body_limt: there is no such setting; body_limit is one",
-        "http.port: \"x\": invalid digit found in string",
-        "DOCKET_READS_MAX: \"many\": invalid digit found in string",
+        "http.port: \"x\": a whole number is wanted",
         "--layout: \"none\" is none of ",
+        "DOCKET_READS_MAX: \"many\": a whole number is wanted",
         "DOCKET_THREADS: 0 is not within 1 to 1024",
         "scheduler.rows_max: 0 is not within 1 to 4096",
     ];
@@ -115,6 +115,22 @@ fn a_check_tells_all_faults_with_their_places_or_that_there_is_none() {
     }
     let keys = config(&["check", "--keys", "no/such/file"], &[]);
     assert_eq!(keys.status.code(), Some(1), "{}", text(&keys.stderr));
+    let keys = file("[tenants.a]\nweight = 0\n[tenants.b]\nlane = \"fast\"\n");
+    let variables = [("DOCKET_KEYS", path(&keys)), ("DOCKET_TENANT_READ_MAX", "8")];
+    let refused = config(&["check", "--threads", "0"], &variables);
+    let told = text(&refused.stderr);
+    for expected in [
+        "--threads: 0 is not within 1 to 1024",
+        "DOCKET_KEYS: tenants.a.weight: 0 is not within 1 to 1000",
+        "DOCKET_KEYS: tenants.b.lane: this is no lane; ",
+        "DOCKET_TENANT_READ_MAX: docket has no such variable, and it sets nothing; \
+         DOCKET_TENANT_READS_MAX is one",
+    ] {
+        assert!(told.lines().any(|line| line.starts_with(expected)), "{expected}: {told}");
+    }
+    let shown = config(&["show"], &[("DOCKET_TENANT_READ_MAX", "8")]);
+    let told = text(&shown.stderr);
+    assert!(shown.status.success() && told.contains("DOCKET_TENANT_READS_MAX is one"), "{told}");
     let good = file("[http]\nport = 9000\n");
     let checked = config(&["check", "--config", path(&good), "--offline"], &[]);
     let told = text(&checked.stdout);

@@ -112,6 +112,26 @@ fn a_sighup_reads_the_keys_again_and_is_harmless_without_any() {
     let server = Server::start(&["--engine", "fake"]);
     server.hang_up();
     assert_eq!(server.ask("x", "Is it late?").status, 200);
+    drop(server);
+
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("keys.toml");
+    keys(&file, &["new", "acme"]);
+    let path = file.display().to_string();
+    let server = Server::start(&["--engine", "fake", "--keys", &path]);
+    let until_told = |told: &str| {
+        let began = Instant::now();
+        while !server.log().iter().any(|line| line.contains(told)) {
+            assert!(began.elapsed() < PATIENCE, "{told}: {:?}", server.log());
+            thread::park_timeout(Duration::from_millis(10));
+        }
+    };
+    server.hang_up();
+    until_told("the file was read again: nothing changed");
+    let new = keys(&file, &["new", "acme", "--weight", "2"]);
+    until_told("read again: other limits: acme; other keys: acme (1 came)");
+    keys(&file, &["revoke", id(&new)]);
+    until_told("read again: other keys: acme (1 went)");
 }
 
 #[test]

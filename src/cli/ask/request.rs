@@ -35,8 +35,10 @@ fn state_text(state: &str, input: impl Read) -> Result<String, AskError> {
         None if state == "-" => "-",
         None => return Ok(state.to_owned()),
     };
-    String::from_utf8(read(path, input)?)
-        .map_err(|error| AskError::Request(format!("{path}: the state is not UTF-8: {error}")))
+    String::from_utf8(read(path, input)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        AskError::Request(format!("{path}: the state is not UTF-8 text: byte {at} is not"))
+    })
 }
 
 fn questions(arguments: &DecisionArgs) -> Result<Map<String, Value>, AskError> {

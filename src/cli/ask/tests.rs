@@ -1,6 +1,5 @@
 //! Requests from flags, answers as tables, and servers that refuse or are not there.
 
-use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
@@ -8,6 +7,7 @@ use clap::Parser;
 use serde_json::json;
 
 use super::*;
+use crate::cli::vouched::{answer, http, serve_tls};
 use crate::cli::{Cli, Command};
 
 fn arguments(flags: &[&str]) -> AskArgs {
@@ -27,57 +27,6 @@ fn serve(response: String) -> (String, JoinHandle<String>) {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let server = std::thread::spawn(move || answer(listener.accept().unwrap().0, &response));
     (url, server)
-}
-
-fn answer(mut stream: impl Read + Write, response: &str) -> String {
-    let mut reader = BufReader::new(&mut stream);
-    let (mut head, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        if !matches!(reader.read_line(&mut line), Ok(1..)) {
-            return head;
-        }
-        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        if line == "\r\n" {
-            break;
-        }
-        head.push_str(&line);
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    stream.write_all(response.as_bytes()).unwrap();
-    stream.flush().unwrap();
-    head + &String::from_utf8(body).unwrap()
-}
-
-/// The same behind TLS; also the server's certificate in PEM, which vouches for itself.
-fn serve_tls(response: String) -> (String, String, JoinHandle<String>) {
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let key = rustls::pki_types::PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
-    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
-        .unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
-    let server = std::thread::spawn(move || {
-        let connection = rustls::ServerConnection::new(std::sync::Arc::new(config)).unwrap();
-        let stream = listener.accept().unwrap().0;
-        answer(rustls::StreamOwned::new(connection, stream), &response)
-    });
-    (url, made.cert.pem(), server)
-}
-
-fn http(status: &str, headers: &str, body: &str) -> String {
-    let length = body.len();
-    format!(
-        "HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
-    )
 }
 
 #[test]
@@ -336,7 +285,7 @@ fn a_private_certificate_vouches_where_it_is_named() {
     assert!(server.join().unwrap().starts_with("POST /v1/systemone"));
     let (url, _, server) = serve_tls(String::new());
     let told = ask(&url, &[]).unwrap_err().to_string();
-    assert!(told.contains("certificate"), "{told}");
+    assert!(told.contains("nobody who is trusted here vouches for its certificate"), "{told}");
     server.join().unwrap();
     std::fs::write(path, "none").unwrap();
     let told = ask(&url, &["--ca", path]).unwrap_err().to_string();

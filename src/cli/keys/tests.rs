@@ -81,7 +81,6 @@ fn every_setting_can_be_typed_and_is_checked_as_in_the_file() {
 
     for (typed, told) in [
         (["--weight", "-1"], "tenants.acme.weight: -1 is not within 1 to 1000"),
-        (["--lane", "fast"], "tenants.acme.lane: this is no lane"),
         (["--queue-share", "1.5"], "tenants.acme.queue_share: 1.5 is not above 0"),
         (["--kv-bytes", "much"], "tenants.acme.kv_bytes: this text is no size"),
         (["--expires", "90"], "--expires: \"90\" is no time"),
@@ -93,6 +92,14 @@ fn every_setting_can_be_typed_and_is_checked_as_in_the_file() {
         assert!(error.starts_with("--") || error.contains("keys.toml is not changed"), "{error}");
     }
     assert_eq!(ring(&folder).tenant("acme").unwrap().keys.len(), 2, "and nothing was made");
+    for (flag, value, told) in [
+        ("--lane", "fast", "[possible values: urgent, normal, batch, idle]"),
+        ("--weight", "many", "a whole number is wanted"),
+        ("--queue-share", "half", "a number is wanted"),
+    ] {
+        let refused = Typed::try_parse_from(["keys", "new", "acme", flag, value]).unwrap_err();
+        assert!(refused.to_string().contains(told), "{refused}");
+    }
 }
 
 #[test]
@@ -113,8 +120,8 @@ fn the_list_has_every_key_and_no_hash() {
 
     let ran = run_at(&folder, &["list"], now() + Duration::from_hours(2));
     ran.outcome.unwrap();
-    let columns: Vec<String> = ran
-        .out
+    let (keys, limits) = ran.out.split_once("\n\n").unwrap();
+    let columns: Vec<String> = keys
         .lines()
         .map(|line| {
             let cells = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty());
@@ -135,6 +142,52 @@ fn the_list_has_every_key_and_no_hash() {
     ];
     assert_eq!(columns, expected, "{}", ran.out);
     assert!(!ran.out.contains("sha256") && ran.told.is_empty());
+    let names: Vec<&str> =
+        limits.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, ["TENANT", "acme", "mid", "zeta"], "a line of limits for each tenant");
+}
+
+#[test]
+fn the_list_has_every_limit_of_a_tenant() {
+    let folder = TempDir::new().unwrap();
+    let typed = "new acme --weight 2 --lane batch --requests-per-minute 600 --tokens-per-minute \
+                 1000000 --reads-max 256 --queue-share 0.5 --kv-bytes 2GiB --pin-bytes 0 --models \
+                 a,b:1 --act-for --operator --tenant-expires 2027-01-01T00:00:00Z --note laptop";
+    run_in(&folder, &typed.split_whitespace().collect::<Vec<_>>()).outcome.unwrap();
+    run_in(&folder, &["new", "plain", "--expires", "1h"]).outcome.unwrap();
+    let ran = run_in(&folder, &["list"]);
+    ran.outcome.unwrap();
+    let row = |name: &str| {
+        let limits = ran.out.split_once("\n\n").unwrap().1;
+        let row = limits.lines().find(|line| line.starts_with(name)).unwrap();
+        row.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+    };
+    let heads = "WEIGHT LANE REQUESTS/MIN TOKENS/MIN READS QUEUE KV PINS EXPIRES MAY MODELS";
+    assert_eq!(row("TENANT"), heads);
+    let acme = "2 batch 600 1000000 256 0.5 2GiB 0 2027-01-01T00:00:00Z operator,act_for a,b:1";
+    assert_eq!(row("acme"), acme);
+    assert_eq!(row("plain"), "1 urgent - - - 1 - - never - all");
+
+    let ran = run_in(&folder, &["list", "--json"]);
+    ran.outcome.unwrap();
+    assert!(!ran.out.contains("sha256"), "{}", ran.out);
+    let ring = ring(&folder);
+    let id = |tenant: &str| ring.tenant(tenant).unwrap().keys[0].id.to_string();
+    let list: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let expected = serde_json::json!({ "tenants": [
+        { "tenant": "acme", "weight": 2, "lane": "batch", "requests_per_minute": 600,
+          "tokens_per_minute": 1_000_000, "reads_max": 256, "queue_share": 0.5,
+          "kv_bytes": 2_147_483_648_u64, "pin_bytes": 0, "models": ["a", "b:1"], "act_for": true,
+          "operator": true, "expires": "2027-01-01T00:00:00Z",
+          "keys": [{ "id": id("acme"), "state": "valid", "created": "2026-11-30T12:00:00Z",
+                     "expires": null, "note": "laptop" }] },
+        { "tenant": "plain", "weight": 1, "lane": "urgent", "requests_per_minute": null,
+          "tokens_per_minute": null, "reads_max": null, "queue_share": 1.0, "kv_bytes": null,
+          "pin_bytes": null, "models": null, "act_for": false, "operator": false, "expires": null,
+          "keys": [{ "id": id("plain"), "state": "valid", "created": "2026-11-30T12:00:00Z",
+                     "expires": "2026-11-30T13:00:00Z", "note": null }] },
+    ] });
+    assert_eq!(list, expected);
 }
 
 #[test]
@@ -155,7 +208,7 @@ fn what_is_not_there_is_told_by_name() {
 #[test]
 fn without_a_file_both_ways_to_name_one_are_told() {
     for file in [None, Some(PathBuf::new())] {
-        let arguments = KeysArgs { file, command: KeysCommand::List };
+        let arguments = KeysArgs { file, command: KeysCommand::List(ListArgs::default()) };
         let outcome = run(&arguments, now(), (&mut Vec::new(), &mut Vec::new()));
         let error = outcome.unwrap_err().to_string();
         assert!(error.contains("--file") && error.contains("DOCKET_KEYS"), "{error}");

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::set;
 use crate::cli::listed::Listed;
+use crate::cli::named::one_of;
 use crate::cli::switch::switch;
 use crate::config::keys::ApiKey;
 use crate::config::quantity::{parse_bytes, parse_duration};
@@ -77,6 +78,7 @@ pub(super) struct HttpArgs {
     /// Status of what is refused because too much waits: 429, or 503 for clients and proxies that
     /// expect that [default: 429]
     #[arg(long, env = "DOCKET_QUEUE_FULL_STATUS", value_name = "429|503")]
+    #[arg(value_parser = one_of::<FullStatus>(&["429", "503"]), hide_possible_values = true)]
     queue_full_status: Option<FullStatus>,
 
     /// After what time without the end of a step, while reads wait, /health says not ready [default: 60s]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::cli::named::one_of;
 use crate::config::Config;
 use crate::prompt::layout::letters::{AnswerSlot, NoulRendering, PromptTail};
 
@@ -29,6 +30,8 @@ impl Switch {
 pub(super) struct LettersArgs {
     /// How a noul is asked in the decisio dialect: words, letters or letters-keys [default: letters]
     #[arg(long, env = "DOCKET_NOUL_RENDERING", value_name = "words|letters|letters-keys")]
+    #[arg(value_parser = one_of::<NoulRendering>(&NoulRendering::names()))]
+    #[arg(hide_possible_values = true)]
     noul_rendering: Option<NoulRendering>,
 
     /// Show descriptions alone where keys only count [default: on]
@@ -48,10 +51,12 @@ pub(super) struct LettersArgs {
 
     /// How a question is set: compact or spaced [default: spaced]
     #[arg(long, env = "DOCKET_PROMPT_TAIL", value_name = "compact|spaced")]
+    #[arg(value_parser = one_of::<PromptTail>(&PromptTail::names()), hide_possible_values = true)]
     prompt_tail: Option<PromptTail>,
 
     /// Where the label is read: template, or prefill after `Answer:` [default: template]
     #[arg(long, env = "DOCKET_ANSWER_SLOT", value_name = "template|prefill")]
+    #[arg(value_parser = one_of::<AnswerSlot>(&AnswerSlot::names()), hide_possible_values = true)]
     answer_slot: Option<AnswerSlot>,
 
     /// Begin with a system turn that says how to answer [default: on]

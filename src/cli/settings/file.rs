@@ -82,15 +82,18 @@ fn text(path: &Path) -> Result<(String, Metadata), String> {
     // To open a pipe would wait for whoever writes into it.
     let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if !metadata.is_file() {
-        return Err("it is no file".to_owned());
+        return Err("it is no regular file".to_owned());
     }
     let file = File::open(path).map_err(|error| error.to_string())?;
-    let mut text = String::new();
-    let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
+    let mut bytes = Vec::new();
+    let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
     read.map_err(|error| error.to_string())?;
-    if text.len() as u64 > FILE_BYTES_MAX {
+    if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(format!("more than {FILE_BYTES_MAX} bytes, which is the most that are read"));
     }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        format!("it is not UTF-8 text: byte {} is not", error.utf8_error().valid_up_to())
+    })?;
     Ok((text, metadata))
 }
 
@@ -326,6 +329,27 @@ mod tests {
         assert!(!found.concat().contains("s3cret"), "{found:?}");
         let absent = read((Path::new("no/such"), "DOCKET_CONFIG"), &[], &mut Checker::new());
         assert!(absent.faults[0].to_string().starts_with("DOCKET_CONFIG: no/such: No such file"));
+    }
+
+    #[test]
+    fn a_pipe_is_refused_and_nobody_waits_for_its_writer() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        for path in [path.as_path(), folder.path()] {
+            let found = read((path, "--config"), &known::all(), &mut Checker::new()).faults;
+            let told = format!("--config: {}: it is no regular file", path.display());
+            assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), [told]);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_text_is_told_with_the_byte() {
+        let written = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(written.path(), b"# \xff").unwrap();
+        let found = read((written.path(), "--config"), &[], &mut Checker::new()).faults;
+        assert!(found[0].message.ends_with("it is not UTF-8 text: byte 2 is not"), "{found:?}");
     }
 
     #[test]

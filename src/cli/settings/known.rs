@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use clap::error::{Error, ErrorKind};
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
-use crate::cli::Cli;
 use crate::cli::listed::Listed;
+use crate::cli::{Cli, causes};
 use crate::tenants::shown;
 
 /// The flag that names the file, which is the only one that cannot stand in it.
@@ -214,8 +214,12 @@ fn reason(known: &Known, text: &OsStr, error: &Error) -> String {
         let names: Vec<&str> = values.iter().map(clap::builder::PossibleValue::get_name).collect();
         return format!("{:?} is none of {}", shown(&text), names.join(", "));
     }
-    let told = error.source().map(ToString::to_string);
-    let told = told.unwrap_or_else(|| first_line(&error.to_string()).to_owned());
+    let told = match error.source() {
+        Some(source) => {
+            causes::number(source).map_or_else(|| causes::range(&source.to_string()), str::to_owned)
+        }
+        None => first_line(&error.to_string()).to_owned(),
+    };
     if text.is_empty() || !told.contains(&*text) {
         return format!("{:?}: {told}", shown(&text));
     }
@@ -270,8 +274,8 @@ mod tests {
         let mut told = |long: &str, text: &str| checker.check(&named(long), text.as_ref());
         assert_eq!(told("port", "8000"), Ok(()));
         assert_eq!(told("offline", "yes"), Ok(()));
-        assert_eq!(told("port", "x").unwrap_err(), "\"x\": invalid digit found in string");
-        assert!(told("port", "70000").unwrap_err().contains("70000 is not in 0..=65535"));
+        assert_eq!(told("port", "x").unwrap_err(), "\"x\": a whole number is wanted");
+        assert!(told("port", "70000").unwrap_err().contains("70000 is not within 0 to 65535"));
         assert!(told("body-limit", "big").unwrap_err().starts_with("\"big\" is no size; write"));
         assert!(told("engine", "gpu").unwrap_err().contains("is none of auto, cpu, reference"));
         assert!(told("offline", "maybe").unwrap_err().contains("neither true nor false"));

@@ -131,9 +131,9 @@ fn faults_of_values_and_of_what_they_mean_come_together_each_with_its_place() {
     let expected = [
         "http.body_limit",
         "scheduler.colour",
+        "--layout",
         "--chunk-tokens",
         "http.stall_after",
-        "--layout",
         "engine.threads",
         "--rows-max",
         "scheduler.reads_max",
@@ -145,9 +145,50 @@ fn faults_of_values_and_of_what_they_mean_come_together_each_with_its_place() {
 fn what_stands_in_for_a_value_that_cannot_be_read_is_no_fault() {
     // 512 tokens of a step would be too few for the chunk.
     let told = faults(&["--chunk-tokens", "1024", "--step-tokens", "x"]);
-    assert_eq!(told, ["--step-tokens: \"x\": invalid digit found in string"]);
+    assert_eq!(told, ["--step-tokens: \"x\": a whole number is wanted"]);
     let told = faults(&["--engine", "fak", "--fake-step-ms", "1"]);
     assert_eq!(told.len(), 1, "{told:?}");
+}
+
+/// What `docket config check` tells, with what `further` finds.
+fn checked(
+    flags: &[&str],
+    further: impl FnOnce(&Config, bool) -> Vec<config::Fault>,
+) -> Vec<String> {
+    let mut typed = typed(flags);
+    typed.settings.unknown = environment::unknown([OsString::from("DOCKET_PROT")].into_iter());
+    let Command::Serve(arguments) = typed.cli.command else { panic!("not serve") };
+    let faults = typed.settings.check(*arguments, PathBuf::new(), further).unwrap_err();
+    faults.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_check_looks_further_though_there_are_faults() {
+    let file = file("[http]\nkeys = \"k.toml\"\nbody_limit = \"big\"\n");
+    let [flag, path] = with(&file);
+    let fault = |flag, message: &str| config::Fault { flag, message: message.to_owned() };
+    let told = checked(&[flag, path, "--threads", "0"], |config, is_sound| {
+        assert_eq!((config.http.keys.clone(), is_sound), (Some(PathBuf::from("k.toml")), false));
+        vec![fault("--keys", "it is faulty"), fault("--threads", "a second time")]
+    });
+    let places: Vec<&str> = told.iter().map(|told| told.split_once(": ").unwrap().0).collect();
+    assert_eq!(places, ["http.body_limit", "--threads", "http.keys", "DOCKET_PROT"], "{told:?}");
+    assert!(told[3].ends_with("; DOCKET_PORT is one"), "{told:?}");
+    let told = checked(&["--port", "9"], |_, is_sound| {
+        assert!(is_sound);
+        Vec::new()
+    });
+    assert_eq!(told.len(), 1, "a variable that sets nothing is a fault by itself: {told:?}");
+}
+
+#[test]
+fn a_start_warns_of_variables_that_set_nothing() {
+    let mut settings = typed(&[]).settings;
+    settings.unknown = environment::unknown([OsString::from("DOCKET_PROT")].into_iter());
+    let told = settings.warnings(true);
+    assert!(told.len() == 1 && told[0].starts_with("DOCKET_PROT: docket has no such"), "{told:?}");
+    assert_eq!(settings.warnings(false), [""; 0]);
+    assert!(configured(typed(&[])).1.is_ok(), "and a server starts");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use thiserror::Error;
 use ureq::Agent;
 
 use crate::cli::ask::{AskError, tls};
+use crate::cli::causes::{exchange, json};
 use crate::usage::Wanted;
 
 /// Most bytes of an answer: all tenants and sub-tenants there can be, and some room.
@@ -80,13 +81,12 @@ pub(super) fn ask(url: &str, caller: Caller<'_>, wanted: &Wanted) -> Result<Valu
     if let Some(key) = caller.key {
         request = request.header("authorization", format!("Bearer {key}"));
     }
-    let mut response = request.call().map_err(|error| failed(error.to_string()))?;
+    let mut response = request.call().map_err(|error| failed(exchange(&error)))?;
     let status = response.status().as_u16();
     let body = response.body_mut().with_config().limit(RESPONSE_BYTES_MAX).read_to_string();
-    let body = body.map_err(|error| failed(error.to_string()))?;
+    let body = body.map_err(|error| failed(exchange(&error)))?;
     match status {
-        200 => serde_json::from_str(&body)
-            .map_err(|error| failed(format!("no JSON came back: {error}"))),
+        200 => serde_json::from_str(&body).map_err(|error| failed(json(&error))),
         401 | 403 => Err(ServerError::Key(url.to_owned())),
         _ => Err(ServerError::Refused { url: url.to_owned(), status, message: message(&body) }),
     }

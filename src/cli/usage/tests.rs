@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::config::keys::tenant_hash;
+use crate::cli::vouched::{http, serve_tls};
 use crate::usage::Counts;
 
 fn typed(words: &[&str]) -> UsageArgs {
@@ -159,6 +160,24 @@ fn a_server_that_does_not_answer_with_usage_is_told() {
     }
     let message = printed(&["--url", "localhost:8000"], Path::new("/none")).unwrap_err();
     assert!(message.contains("http:// or https:// is missing"), "{message}");
+}
+
+#[test]
+fn a_private_certificate_vouches_where_it_is_named() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("ca.pem");
+    let path = path.to_str().unwrap();
+    let (url, authority, server) = serve_tls(http("200 OK", "", r#"{"asked":true}"#));
+    std::fs::write(path, authority).unwrap();
+    let words = ["--url", &url, "--key", "s3cret", "--json", "--ca", path];
+    assert_eq!(printed(&words, home.path()).unwrap(), "{\"asked\":true}\n");
+    assert!(server.join().unwrap().starts_with("GET /v1/usage?days=30&all=true HTTP/1.1"));
+    // The certificate of another authority does not vouch for it.
+    let (url, _, server) = serve_tls(String::new());
+    let words = ["--url", &url, "--key", "s3cret", "--ca", path];
+    let told = printed(&words, home.path()).unwrap_err();
+    assert!(told.starts_with(&url) && told.contains("its certificate"), "{told}");
+    assert_eq!(server.join().unwrap(), "", "and the key was not sent");
 }
 
 #[test]

@@ -112,6 +112,11 @@ macro_rules! text_forms {
             pub fn as_str(self) -> &'static str {
                 self.name()
             }
+
+            /// The names of all.
+            pub fn names() -> Vec<&'static str> {
+                Self::ALL.iter().map(|value| value.name()).collect()
+            }
         }
 
         impl FromStr for $setting {
