@@ -29,8 +29,9 @@ pub trait Account: Send + Sync {
 impl Shared {
     /// Tells who keeps accounts what was done for each tenant.
     pub(crate) fn account(&self, work: BTreeMap<TenantId, Work>) {
-        if let Some(accounts) = self.accounts.get() {
-            work.iter().for_each(|(tenant, work)| accounts.worked(tenant, *work));
+        let Some(accounts) = self.accounts.get() else { return };
+        for (tenant, work) in work {
+            accounts.worked(&tenant, work);
         }
     }
 }

@@ -291,11 +291,15 @@ mod tests {
             let (client, mut wire, _connection) = pair(64);
             let (found, ()) = tokio::join!(wire.version(), in_parts(client, sent, at_once));
             assert_eq!(found.unwrap(), version, "{sent:?}");
-            let mut read = Vec::new();
-            // In small parts, which must not be put out of order.
-            while wire.read_buf(&mut (&mut read).limit(5)).await.unwrap() > 0 {}
-            assert_eq!(read, sent);
+            assert_eq!(read_in_small_parts(&mut wire).await, sent);
         }
+    }
+
+    /// All that comes, which must not be put out of order.
+    async fn read_in_small_parts(wire: &mut (impl AsyncRead + Unpin)) -> Vec<u8> {
+        let mut read = Vec::new();
+        while wire.read_buf(&mut (&mut read).limit(5)).await.unwrap() > 0 {}
+        read
     }
 
     async fn in_parts(mut client: impl AsyncWrite + Unpin, sent: &[u8], at_once: usize) {

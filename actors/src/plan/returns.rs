@@ -131,8 +131,7 @@ impl Returns {
         let tenants = self.tenants.len() + usize::from(!self.tenants.contains_key(&who.payer));
         let work = work.saturating_mul(u32::try_from(tenants).unwrap_or(u32::MAX));
         let own_max = self.claims_max.div_ceil(TENANT_PART);
-        let own: usize =
-            self.tenants.get(&who.payer).map_or(0, |own| own.open.iter().sum());
+        let own: usize = self.tenants.get(&who.payer).map_or(0, |own| own.open.iter().sum());
         if self.claims.len() >= self.claims_max || own >= own_max {
             return latest - now;
         }

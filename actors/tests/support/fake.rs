@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use actors::{
-    Account, ActorKind, Caps, Completion, Engine, EngineError, Lane, Prefix, ReadSpec, RowOutcome, Segment,
-    SegmentKey, SegmentSpec, Step, StepOutcome, TenantId, Work,
+    Account, ActorKind, Caps, Completion, Engine, EngineError, Lane, Prefix, ReadSpec, RowOutcome,
+    Segment, SegmentKey, SegmentSpec, Step, StepOutcome, TenantId, Work,
 };
 use actors::{DecisionMeta, PathPart, ReadOutcome};
 

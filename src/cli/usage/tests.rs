@@ -13,8 +13,8 @@ use actors::TenantId;
 use tempfile::TempDir;
 
 use super::*;
-use crate::config::keys::tenant_hash;
 use crate::cli::vouched::{http, serve_tls};
+use crate::config::keys::tenant_hash;
 use crate::usage::Counts;
 
 fn typed(words: &[&str]) -> UsageArgs {

@@ -57,7 +57,7 @@ fn newcomers_give_way_to_their_tenants_claims_in_their_lane_and_above() {
     let mut gives_way = |tenant, lane| returns.gives_way(&who(tenant, 9, lane), now);
     assert_eq!([Lane::Normal, Lane::Batch].map(|lane| gives_way("t", lane)), [true, true]);
     assert!(!gives_way("t", Lane::Urgent) && !gives_way("other", Lane::Normal));
-    assert!(returns.arrive(&normal(1), now + SECOND - MS), "too early, its claim stays");
+    assert!(returns.arrive(&normal(1), now + 999 * MS), "too early, its claim stays");
     assert!(!returns.arrive(&normal(1), now + SECOND));
     assert!(!returns.gives_way(&normal(9), now + SECOND), "it is used up");
     returns.refused(normal(2), (SECOND, SECOND), now);
@@ -187,7 +187,9 @@ fn at_twice_the_capacity_who_comes_back_when_told_is_let_in() {
         for world in [&herd, &spread] {
             let World { first_retries, refusals, idle, told_max, .. } = world;
             let share = world.share();
-            println!("{seconds} s: {share:.2} of {first_retries}, {refusals} {idle:?} {told_max:?}");
+            println!(
+                "{seconds} s: {share:.2} of {first_retries}, {refusals} {idle:?} {told_max:?}"
+            );
         }
         assert!(spread.first_retries > 50 && spread.share() >= 0.9, "{}", spread.share());
         assert!(herd.share() < 0.5, "the test would show nothing: {}", herd.share());
