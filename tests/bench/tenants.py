@@ -35,7 +35,8 @@ def main() -> int:
         across, within = asyncio.run(_sidechannel(options))
     except Broken as fault:
         sys.exit(str(fault))
-    print("| a state of | trials | AUC, held out (95 %) | by its own clock alone |\n|---|--:|--:|--:|")
+    print("| a state of | trials | AUC, held out (95 %) | of each half, by the other | by its own clock alone |")
+    print("|---|--:|--:|--:|--:|")
     print(across.line("another tenant"))
     print(within.line("the same tenant"))
     if options.save:

@@ -40,11 +40,14 @@ class Result:
     low: float
     high: float
     by_time_alone: float
+    halves: tuple[tuple[float, float, float], ...] = ()
+    """The AUC of each half and its bounds, by a fit on the other."""
 
     def line(self, who: str) -> str:
         """A row of the table."""
         interval = f"{self.area:.3f} ({self.low:.3f} to {self.high:.3f})"
-        return f"| {who} | {self.trials:,} | {interval} | {self.by_time_alone:.3f} |"
+        halves = ", ".join(f"{area:.3f} ({low:.3f} to {high:.3f})" for area, low, high in self.halves)
+        return f"| {who} | {self.trials:,} | {interval} | {halves} | {self.by_time_alone:.3f} |"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +91,8 @@ async def measured(
     scores = auc.held_out_scores(features, held, seed)
     low, high = auc.bounds(scores, held)
     slow = auc.auc([row[0] for row in features], held)
-    return Result(trials.count, auc.auc(scores, held), low, high, max(slow, 1 - slow))
+    halves = tuple(auc.halves(features, held))
+    return Result(trials.count, auc.auc(scores, held), low, high, max(slow, 1 - slow), halves)
 
 
 def answered(reply: Reply) -> Reply:
