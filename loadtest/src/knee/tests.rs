@@ -133,7 +133,7 @@ async fn sweep(aim: &Aim, wait_max: Duration) -> Sweep {
         let service = Duration::from_millis(10);
         let worker = Worker { service, wait_max, free: Rc::clone(&free) };
         let load = Load::new(worker, requests, aim.warm_up);
-        load.open(plan, 10_000, Pacer::by_tokio()).await?;
+        load.open(plan, aim.duration, 10_000, Pacer::by_tokio()).await?;
         let (measures, load, whole) = load.finish();
         let kind = Loop::Open { rate, duration: aim.duration, connections: 10_000 };
         Ok(Report { kind, seed, measures, load, whole, ..Report::default() })
@@ -205,7 +205,7 @@ async fn errors_end_the_search_as_they_are_no_matter_of_the_rate() {
         let mut requests = Requests::new(workload, &BTreeMap::new(), "test", seed)?;
         let plan = load::plan(&mut requests, &[0, 1_000, 2_000]);
         let load = Load::new(Absent, requests, Duration::ZERO);
-        load.open(plan, 10, Pacer::by_tokio()).await?;
+        load.open(plan, aim().duration, 10, Pacer::by_tokio()).await?;
         let kind = Loop::Open { rate, duration: aim().duration, connections: 10 };
         Ok(Report { kind, measures: load.finish().0, ..Report::default() })
     };
