@@ -117,8 +117,10 @@ def _measured(section: Section, setting: Setting, machine: dict[str, str]) -> Re
     print(f"{section.name} ...", file=sys.stderr, flush=True)
     try:
         result = asyncio.run(section.run(dataclasses.replace(setting, section=section.name)))
-    except Broken as fault:
-        result = Result(figures=[must("could be measured", str(fault), "yes", met=False)])
+    except (Broken, OSError) as fault:
+        # A server that is gone breaks connections, and a run that hangs is a TimeoutError.
+        told = str(fault) or type(fault).__name__
+        result = Result(figures=[must("could be measured", told, "yes", met=False)])
     seconds = time.monotonic() - began
     loads.append(_load())
     command = section.commands(setting.full)

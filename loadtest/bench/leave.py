@@ -33,8 +33,8 @@ async def run(setting: Setting) -> Result:
             async with setting.real() as server:
                 flags = ("--workload", workload, "--rate", f"{RATE:g}", "--seed", str(seed))
                 report = await setting.load(server.url, f"{way}-{seed}", "open", *flags, *times(seconds, 2))
-                before = (await server.metrics()).total("docket_computed_tokens_total")
-                report["all"]["computed_by_server"] = before
+                computed = (await server.metrics()).total("docket_computed_tokens_total")
+                report["all"]["computed_by_server"] = computed
                 runs[way].append(report)
     rows = [_row(way, reports) for way, reports in runs.items()]
     every = [report for reports in runs.values() for report in reports]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping
 
 from scheduling.server import Server
 
@@ -66,10 +65,8 @@ async def run(setting: Setting) -> Result:
 
 
 def _row(scene: str, name: str, report: Report) -> tuple[str, ...]:
-    live: Mapping[str, object] = report["tenants"]["live"]
-    answered = report["tenants"]["live"]["outcomes"]["answered"]
-    swept = report["tenants"]["sweep"]["outcomes"]["answered"]
-    found = report["tenants"]["live"]["cached_tokens"] / max(answered, 1)
-    latency = report["tenants"]["live"]["latency_ms"]
+    live, swept = (report["tenants"][tenant] for tenant in TENANTS)
+    answered, latency = live["outcomes"]["answered"], live["latency_ms"]
+    found = live["cached_tokens"] / max(answered, 1)
     told = (number(found), number(latency["p50"]), number(latency["p99"]))
-    return (scene, name, f"{swept:,}", f"{answered:,} of {live['sent']:,}", *told)
+    return (scene, name, f"{swept['outcomes']['answered']:,}", f"{answered:,} of {live['sent']:,}", *told)

@@ -31,8 +31,8 @@ LOST = ("failed", "timed_out", "connection_error")
 TIMEOUT = "100s"
 """A server's own, on slow machines too: below the 120 s that the generator's clients wait."""
 
-CONNECTIONS = 500
-"""Of the generator: docket closes at once what comes from one address beyond 512."""
+LOAD_SECONDS_MAX = 4 * 3_600
+"""How long one run of the generator may take. All of its requests end: it is stopped only where it hangs."""
 
 READY_SECONDS_MAX = 60
 """How long a process other than docket may take until it listens."""
@@ -115,18 +115,18 @@ class Setting:
         report = self.run_file(label, "json")
         report.unlink(missing_ok=True)
         words = [kind, "--url", url, "--json", str(report), *arguments]
-        if kind == "open":
-            words += ["--connections", str(CONNECTIONS)]
         if knows(self.loadtest, kind, "--html"):
             words += ["--html", str(self.run_file(label, "html"))]
         process = await asyncio.create_subprocess_exec(
             self.loadtest, *words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
         try:
-            _, errors = await process.communicate()
+            async with asyncio.timeout(LOAD_SECONDS_MAX):
+                _, errors = await process.communicate()
         finally:
             if process.returncode is None:
                 process.kill()
+                await process.wait()
         if not report.exists():
             why = errors.decode().partition("Stack backtrace")[0].split()
             raise Broken(f"loadtest {' '.join([kind, *arguments])}: {' '.join(why)[:300]}")

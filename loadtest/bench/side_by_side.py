@@ -95,10 +95,14 @@ async def _compared(setting: Setting, match: Match, workload: str, result: Resul
         found = await _rounds(setting, match, workload, f"open-{name}", flags)
         for part in ("p50", "p99"):
             values = [[report["all"]["latency_ms"][part] for report in side] for side in found]
-            what = f"{part} ms at {number(rate)}/s, {LOAD:.0%} of the {name}'s capacity"
+            what = f"{part} ms of the answered at {number(rate)}/s, {LOAD:.0%} of the {name}'s capacity"
             result.tables[0].rows.append((match.model, workload, what, *_sides(values)))
+        # Who waits until its client gives up is in no percentile.
+        shares = [spread([_answered(report) for report in side]) for side in found]
+        what = f"answered at {number(rate)}/s, % of the offered"
+        result.tables[0].rows.append((match.model, workload, what, *shares, ""))
         reports += [*found[0], *found[1]]
-    result.figures.append(none_lost(reports, workload, ("failed",)))
+    result.figures.append(none_lost(reports, workload, ("failed", "connection_error")))
     await _agreement(setting, match, workload)
 
 
@@ -130,6 +134,11 @@ def _rate_rows(
             for reports in closed
         ]
         table.rows.append((match.model, workload, f"{part} tokens a decision", *tokens, ""))
+
+
+def _answered(report: Report) -> float:
+    group = report["all"]
+    return 100 * float(group["outcomes"]["answered"]) / max(float(group["sent"]), 1)
 
 
 def _a_decision(report: Report, part: str) -> float:

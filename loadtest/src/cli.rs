@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::arrivals::{DURATION_MAX, FORMS, Pattern};
-use crate::client::CONNECTIONS_MAX;
+use crate::client::{CONNECTIONS_DEFAULT, CONNECTIONS_MAX};
 use crate::drivers::Settings;
 pub(crate) use compare::Compare;
 pub(crate) use reporting::Reporting;
@@ -96,8 +96,9 @@ pub(crate) struct Starting {
     /// Latency that counts as good, for every kind of request [default: the workload's]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) limit: Option<Duration>,
-    /// Most connections, and so requests under way; those that wait for one are late by that
-    #[arg(long, value_name = "COUNT", default_value_t = 1_000,
+    /// Most connections, and so requests under way; those that wait for one are late by that. docket
+    /// has a limit for each address, --connections-per-address
+    #[arg(long, value_name = "COUNT", default_value_t = CONNECTIONS_DEFAULT,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(CONNECTIONS_MAX)))]
     pub(crate) connections: u32,
 }

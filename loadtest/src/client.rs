@@ -4,7 +4,9 @@ pub(crate) mod http;
 mod pool;
 
 use std::cell::Cell;
+use std::time::Duration;
 
+use anyhow::Context as _;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream;
@@ -15,10 +17,13 @@ use crate::exchange::{ANSWERS_MAX, Exchange, Outcome};
 use crate::workload::{Request, Requests, Route, headers};
 use http::{Http, Response};
 use pool::Pool;
-pub(crate) use pool::{CONNECTIONS_MAX, Target};
+pub(crate) use pool::{CONNECTIONS_DEFAULT, CONNECTIONS_MAX, Target};
 
 /// Most HTTP requests of one request that are under way at once, each on a connection of its own.
 pub(crate) const PARTS_AT_ONCE: usize = 64;
+
+/// Longest wait for what a form asks its server before a run.
+const SETUP_WAIT: Duration = Duration::from_secs(30);
 
 /// Whatever answers requests: a server, or a test's model of one.
 pub(crate) trait Driver {
@@ -40,7 +45,8 @@ impl Client {
     /// keys.
     ///
     /// # Errors
-    /// When the key cannot be sent, or the server does not tell what the form needs.
+    /// When the key cannot be sent, or the server does not tell what the form needs, or not within
+    /// [`SETUP_WAIT`].
     pub(crate) async fn connect(
         target: Target,
         settings: &Settings,
@@ -48,8 +54,11 @@ impl Client {
     ) -> anyhow::Result<Self> {
         let headers = headers(&target.host, key)?;
         let http = Http::new(Pool::new(target));
-        let form = Form::of(settings, &http, &headers).await?;
-        Ok(Self { http, form, answers_left: Cell::new(ANSWERS_MAX) })
+        let form = timeout(SETUP_WAIT, Form::of(settings, &http, &headers)).await;
+        let form = form.with_context(|| {
+            format!("--url: the server does not tell its template or model within {SETUP_WAIT:?}")
+        })??;
+        Ok(Self { http, form, answers_left: Cell::new(ANSWERS_MAX as u64) })
     }
 
     /// Checks that all questions of a run can be asked.
@@ -142,8 +151,8 @@ impl Driver for Client {
                 Exchange { reply: Some(reply), answers, fault, ..bare(outcome) }
             }
             Ok(Err(error)) => {
-                let fault = Some(format!("{error:#}"));
-                Exchange { fault, ..bare(Outcome::ConnectionError) }
+                let (fault, denied) = (Some(format!("{error:#}")), self.http.denied(&error));
+                Exchange { fault, denied, ..bare(Outcome::ConnectionError) }
             }
             Err(_) => bare(impatient),
         }

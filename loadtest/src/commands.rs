@@ -8,6 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::arrivals::{Arrivals, Pattern, Schedule};
 use crate::cli::{Closed, Common, Knee, Open, Reporting, Smoke, Starting};
 use crate::client::{Client, Target};
+use crate::files;
 use crate::knee::{self, Aim, Step};
 use crate::load::{self, Load, Until};
 use crate::observe::Observation;
@@ -32,6 +33,8 @@ pub(crate) async fn open(open: &Open) -> anyhow::Result<Report> {
 /// An open loop of a workload that has been read.
 async fn run_open(open: &Open, workload: Workload) -> anyhow::Result<Report> {
     let Open { common, starting, .. } = open;
+    let connections = starting.connections;
+    files::make_room("--connections", connections, common.driver.connections_each())?;
     let (pattern, burst) = (pattern(starting, &workload), workload.burst);
     let (client, mut requests) = prepare(common, workload).await?;
     let (rate, duration, seed) = (open.rate, open.duration, common.seed);
@@ -46,7 +49,6 @@ async fn run_open(open: &Open, workload: Workload) -> anyhow::Result<Report> {
     let (rate, duration, warm_up) = (schedule.rate, schedule.duration, common.warm_up);
     ensure!(warm_up < duration, "--warm-up {warm_up:?} must be below --duration {duration:?}");
     let plan = load::plan(&mut requests, &schedule.starts_us);
-    let connections = starting.connections;
     let mut report = report(common, &requests, Loop::Open { rate, duration, connections })?;
     report.arrivals = arrivals;
 
@@ -54,7 +56,7 @@ async fn run_open(open: &Open, workload: Workload) -> anyhow::Result<Report> {
     load.make_resident().await?;
     let observation = Observation::begin(&open.common, &load, Some(duration)).await?;
     let (cpu, starved) = (cpu_time(), starved_time());
-    load.open(plan, connections, Pacer::precise()?).await?;
+    load.open(plan, duration, connections, Pacer::precise()?).await?;
     report.cpu = cpu_time().saturating_sub(cpu);
     report.starved = starved_time().saturating_sub(starved);
     observation.end(&mut report).await;
@@ -105,12 +107,15 @@ pub(crate) async fn knee(knee: &Knee) -> anyhow::Result<Sweep> {
 /// # Errors
 /// When the workload or the server's address cannot be used.
 pub(crate) async fn closed(closed: &Closed) -> anyhow::Result<Report> {
+    let each = closed.common.driver.connections_each();
+    files::make_room("--clients", closed.clients, each)?;
     let workload = Workload::load(&closed.common.workload)?;
     let (client, requests) = prepare(&closed.common, workload).await?;
     let neither = closed.requests.is_none() && closed.duration.is_none();
     let duration = if neither { Some(DURATION_DEFAULT) } else { closed.duration };
     let until = Until { requests: closed.requests, duration };
-    let mut report = report(&closed.common, &requests, Loop::Closed { clients: closed.clients })?;
+    let kind = Loop::Closed { clients: closed.clients, until };
+    let mut report = report(&closed.common, &requests, kind)?;
 
     let load = Load::new(client, requests, closed.common.warm_up);
     load.make_resident().await?;
@@ -175,7 +180,9 @@ fn report(common: &Common, requests: &Requests, kind: Loop) -> anyhow::Result<Re
         workload: common.workload.clone(),
         about: requests.workload().about.clone(),
         url: common.url.clone(),
-        driver: common.driver.driver,
+        driver: common.driver.clone(),
+        digest: requests.workload().digest(),
+        limits_ms: requests.workload().traffic.iter().map(|kind| kind.limit_ms).collect(),
         unwarmed: !common.driver.driver.prewarms() && requests.workload().wants_prewarms(),
         seed: common.seed,
         warm_up: common.warm_up,

@@ -12,6 +12,8 @@ mod runs;
 mod table;
 mod work;
 
+use anyhow::bail;
+
 use crate::cli::Compare;
 use crate::report;
 use agreement::Agreement;
@@ -52,6 +54,11 @@ impl Comparison {
         }
     }
 
+    /// Whether the reports are of searches for the knee.
+    fn is_of_knees(&self) -> bool {
+        self.a.first().is_some_and(Run::is_knee)
+    }
+
     /// Ratio of a measure by its name.
     fn ratio(&self, name: &str) -> Option<&Ratio> {
         self.ratios.iter().find(|ratio| ratio.measure.name == name)
@@ -66,12 +73,14 @@ fn pairs<'r>(a: &'r [Run], b: &'r [Run]) -> impl Iterator<Item = (&'r Run, &'r R
 /// Compares, prints, and writes what was asked for.
 ///
 /// # Errors
-/// When a report cannot be read, or a file not be written.
+/// When a report cannot be read, some are of runs and some of knees, or a file cannot be written.
 pub(crate) fn run(files: &Compare) -> anyhow::Result<()> {
     let [a, b] = files.sides()?;
     let read = |paths: Vec<std::path::PathBuf>| paths.iter().map(|path| Run::read(path)).collect();
     let (a, b): (anyhow::Result<Vec<Run>>, anyhow::Result<Vec<Run>>) = (read(a), read(b));
-    let comparison = Comparison::of(a?, b?);
+    let (a, b) = (a?, b?);
+    check(&a, &b)?;
+    let comparison = Comparison::of(a, b);
     println!("{}", comparison.table());
     if let Some(path) = &files.json {
         report::write(path, &report::json_text(&comparison.json())?)?;
@@ -80,6 +89,20 @@ pub(crate) fn run(files: &Compare) -> anyhow::Result<()> {
         report::write(path, &comparison.html())?;
     }
     Ok(())
+}
+
+/// Reports of a run and of a search for the knee have nothing in common.
+fn check(a: &[Run], b: &[Run]) -> anyhow::Result<()> {
+    let knee = a.iter().chain(b).find(|run| run.is_knee());
+    let other = a.iter().chain(b).find(|run| !run.is_knee());
+    let Some((knee, other)) = knee.zip(other) else { return Ok(()) };
+    bail!(
+        "{} is a report of `knee` and {} one of `{}`: compare sets reports of `knee` against each \
+         other, or reports of `open` or `closed`",
+        knee.file,
+        other.file,
+        other.word("loop")
+    )
 }
 
 #[cfg(test)]

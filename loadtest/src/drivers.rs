@@ -27,7 +27,9 @@ use crate::exchange::{Outcome, Reply};
 use crate::workload::decision::Question;
 use crate::workload::{Request, Requests};
 use letters::Letters;
-pub(crate) use settings::{Driver, FanOut, Settings};
+#[cfg(test)]
+pub(crate) use settings::Driver;
+pub(crate) use settings::{FanOut, Settings};
 use whole::Whole;
 
 /// Most characters of a fault that are kept.
@@ -72,16 +74,10 @@ impl Form {
         http: &Http,
         headers: &HeaderMap,
     ) -> anyhow::Result<Self> {
-        Ok(match settings.driver {
-            Driver::LlamaServer | Driver::Completions => {
-                Self::Letters(Letters::new(settings, http, headers).await?)
-            }
-            Driver::Systemone
-            | Driver::Decisio
-            | Driver::SelfServe
-            | Driver::Vllm
-            | Driver::Gmlx
-            | Driver::Openai => Self::Whole(Whole::new(settings)?),
+        Ok(if settings.driver.asks_for_letters() {
+            Self::Letters(Letters::new(settings, http, headers).await?)
+        } else {
+            Self::Whole(Whole::new(settings)?)
         })
     }
 

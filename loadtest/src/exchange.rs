@@ -3,9 +3,12 @@
 use hyper::{HeaderMap, StatusCode};
 use tokio::time::Instant;
 
-/// Questions of a run whose answers are read, the first ones; of later ones it is only seen that
-/// they are there, which costs the generator less.
-pub(crate) const ANSWERS_MAX: u64 = 20_000;
+/// Questions of a run whose answers are read and kept, the first ones; of later ones it is only seen
+/// that they are there, which costs the generator less.
+pub(crate) const ANSWERS_MAX: usize = 20_000;
+
+/// Most tokens that are believed of one request: sums of whatever a server says must not overflow.
+const TOKENS_MAX: u64 = 1 << 32;
 
 /// How a request ended. Every request ends in exactly one of these ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +25,7 @@ pub(crate) enum Outcome {
     TimedOut,
     /// Its client went away, as the workload wanted.
     Disconnected,
-    /// No connection, or it broke.
+    /// No connection, or it broke, or what came over it is no HTTP.
     ConnectionError,
 }
 
@@ -62,6 +65,15 @@ impl Outcome {
     }
 }
 
+/// Why a connection failed, where it was for the number of connections and not for what was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Denied {
+    /// The generator's machine had no file or port left for it.
+    Own,
+    /// It was new and closed before anything came over it, when so many were open.
+    Closed { open: u32 },
+}
+
 /// A request that was sent, and how it ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Exchange {
@@ -74,6 +86,8 @@ pub(crate) struct Exchange {
     pub(crate) reply: Option<Reply>,
     /// What went wrong, in words.
     pub(crate) fault: Option<String>,
+    /// Of a connection error.
+    pub(crate) denied: Option<Denied>,
     /// One distribution a question in the order asked: of a noul the probability of yes alone, of a
     /// choice those of its options, of a score those of its levels from the lowest; empty where the
     /// server gave none. None where it was not answered, or they were not read.
@@ -83,9 +97,20 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
+    /// The end of a request whose client gave up before there was a connection for it.
+    pub(crate) fn unsent(at: Instant) -> Self {
+        Self { parts: 0, ..Self::bare(Outcome::TimedOut, at, at) }
+    }
+
+    /// Whether it is that.
+    pub(crate) fn is_unsent(&self) -> bool {
+        self.parts == 0 && self.outcome == Outcome::TimedOut
+    }
+
     /// An end of one HTTP request of which nothing else is known.
     pub(crate) fn bare(outcome: Outcome, sent: Instant, ended: Instant) -> Self {
-        Self { outcome, sent, ended, reply: None, fault: None, answers: None, parts: 1 }
+        let (reply, fault, denied, answers) = (None, None, None, None);
+        Self { outcome, sent, ended, reply, fault, denied, answers, parts: 1 }
     }
 }
 
@@ -133,14 +158,19 @@ impl Reply {
             reason: text("x-docket-reason").map(str::to_owned),
             retry_after_ms: whole("retry-after-ms")
                 .or(whole("retry-after").map(|s| s.saturating_mul(1_000))),
-            computed_tokens: whole("x-docket-computed-tokens").unwrap_or(0),
-            cached_tokens: whole("x-docket-cached-tokens").unwrap_or(0),
+            computed_tokens: tokens(whole("x-docket-computed-tokens")),
+            cached_tokens: tokens(whole("x-docket-cached-tokens")),
             input_tokens: None,
             options_unseen: 0,
             label_mass: None,
             stages: text("server-timing").and_then(server_timing).or_else(|| own_headers(&text)),
         }
     }
+}
+
+/// A number of tokens as a server says it; 0 where it says none, at most [`TOKENS_MAX`].
+pub(crate) fn tokens(told: Option<u64>) -> u64 {
+    told.unwrap_or(0).min(TOKENS_MAX)
 }
 
 /// Source: W3C "Server Timing": `name;dur=milliseconds`, with commas between.
@@ -249,6 +279,14 @@ mod tests {
             (Some(1_200), Some("queue_full"))
         );
         assert_eq!(of(&[("retry-after", "2")]).retry_after_ms, Some(2_000));
+    }
+
+    #[test]
+    fn absurd_numbers_of_tokens_are_cut_off() {
+        let most = "18446744073709551615";
+        let absurd = [("x-docket-computed-tokens", most), ("x-docket-cached-tokens", most)];
+        let reply = Reply::of(StatusCode::OK, &headers(&absurd));
+        assert_eq!((reply.computed_tokens, reply.cached_tokens), (TOKENS_MAX, TOKENS_MAX));
     }
 
     #[test]

@@ -16,13 +16,16 @@ use crate::report::{Report, STEP_TITLES, Sweep};
 
 /// Fewest requests that a step expects to measure: with fewer, one bad one decides.
 const REQUESTS_MIN: f64 = 20.0;
-/// Most steps. From the lowest to the highest rate there are under thirty.
-const STEPS_MAX: usize = 40;
+/// Times that a rate is tried before it is too much: a step is a sample, and one of them may be bad
+/// by chance.
+const TRIES_MAX: usize = 2;
+/// Most steps. From the lowest to the highest rate there are under thirty rates.
+const STEPS_MAX: usize = 40 * TRIES_MAX;
 /// Name of the seeds' stream of random numbers.
 const STREAM: u64 = 0x6e_ee;
 
 /// What is looked for, and where.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Aim {
     /// First rate, requests a second.
     pub(crate) from: f64,
@@ -98,7 +101,8 @@ impl Search {
     }
 }
 
-/// Searches, with `run` for each step. Each step is printed when it has ended.
+/// Searches, with `run` for each step. Each step is printed when it has ended. A rate holds where
+/// one try does, and is too much where [`TRIES_MAX`] were.
 ///
 /// # Errors
 /// When the first rate cannot be used, a step cannot run, or a server answers nothing but errors.
@@ -106,9 +110,8 @@ pub(crate) async fn search(
     aim: &Aim,
     mut run: impl AsyncFnMut(Step) -> anyhow::Result<Report>,
 ) -> anyhow::Result<Sweep> {
-    let mut search = Search::new(aim)?;
-    let Aim { goodput, precision, .. } = *aim;
-    let mut sweep = Sweep { goodput, precision, ..Sweep::default() };
+    let (mut search, mut tries) = (Search::new(aim)?, 0);
+    let mut sweep = Sweep { aim: aim.clone(), ..Sweep::default() };
     println!("{STEP_TITLES}");
     while let Some(rate) = search.next().filter(|_| sweep.steps.len() < STEPS_MAX) {
         if !sweep.steps.is_empty() {
@@ -118,9 +121,15 @@ pub(crate) async fn search(
         let seed = step_seed(aim.seed, sweep.steps.len());
         let report = run(Step { rate, seed }).await?;
         check(&report)?;
-        println!("{}", report.step_row(goodput));
-        search.record(rate, report.offered_goodput() >= goodput);
+        let holds = report.offered_goodput() >= aim.goodput;
+        tries += 1;
+        let is_tried_again = !holds && tries < TRIES_MAX;
+        println!("{}", report.step_row(aim.goodput, is_tried_again));
         sweep.steps.push(report);
+        if !is_tried_again {
+            search.record(rate, holds);
+            tries = 0;
+        }
     }
     (sweep.knee, sweep.failed) = (search.held, search.failed);
     Ok(sweep)

@@ -30,7 +30,7 @@ pub(crate) struct Start {
 }
 
 /// When a closed loop ends: at whichever comes first.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Until {
     pub(crate) requests: Option<u64>,
     pub(crate) duration: Option<Duration>,
@@ -49,8 +49,8 @@ pub(crate) struct Load<D> {
     began: Cell<Instant>,
     /// The time at the beginning that is not measured.
     warm_up: Duration,
-    /// When requests cease to start; none where that is not known beforehand.
-    last_start: Cell<Option<Instant>>,
+    /// Until when requests start; none where that is not known beforehand.
+    starts_until: Cell<Option<Instant>>,
     last_end: Cell<Instant>,
 }
 
@@ -68,7 +68,7 @@ impl<D: Driver + 'static> Load<D> {
             none_under_way: Notify::new(),
             began: Cell::new(now),
             warm_up,
-            last_start: Cell::new(None),
+            starts_until: Cell::new(None),
             last_end: Cell::new(now),
         })
     }
@@ -103,21 +103,22 @@ impl<D: Driver + 'static> Load<D> {
     }
 
     /// Starts every request at its time, whatever became of those before; at most `connections` are
-    /// under way, and one that must wait for a connection is late by that, not forgotten.
+    /// under way, and one that must wait for a connection is late by that, not forgotten. `lasts`
+    /// is the length of the schedule that the plan is of.
     ///
     /// # Errors
     /// When the timer fails.
     pub(crate) async fn open(
         self: &Rc<Self>,
         plan: Vec<Start>,
+        lasts: Duration,
         connections: u32,
         mut pacer: Pacer,
     ) -> anyhow::Result<()> {
         let (slots, count) = (Arc::new(Semaphore::new(connections as usize)), plan.len() as u64);
         let began = Instant::now();
         self.begin(began);
-        let last_us = plan.last().map_or(0, |start| start.at_us);
-        self.last_start.set(Some(began + Duration::from_micros(last_us)));
+        self.starts_until.set(Some(began + lasts));
         // Until when requests waited for a connection.
         let mut freed = began;
         for Start { at_us, planned } in plan {
@@ -151,7 +152,7 @@ impl<D: Driver + 'static> Load<D> {
         let began = Instant::now();
         self.begin(began);
         let deadline = until.duration.map(|duration| began + duration);
-        self.last_start.set(deadline);
+        self.starts_until.set(deadline);
         let left = Rc::new(Cell::new(until.requests.unwrap_or(u64::MAX)));
         let work = |load: Rc<Self>, left: Rc<Cell<u64>>| async move {
             while left.get() > 0 && deadline.is_none_or(|deadline| Instant::now() < deadline) {
@@ -164,6 +165,11 @@ impl<D: Driver + 'static> Load<D> {
             (0..clients).map(|_| spawn_local(work(Rc::clone(self), Rc::clone(&left)))).collect();
         for worker in workers {
             worker.await.context("a client of the generator panicked")?;
+        }
+        if left.get() == 0 {
+            // All were sent before the time was over.
+            let ended = self.last_end.get();
+            self.starts_until.set(Some(deadline.map_or(ended, |deadline| deadline.min(ended))));
         }
         Ok(())
     }
@@ -192,10 +198,15 @@ impl<D: Driver + 'static> Load<D> {
         let (mut label, retries) = self.label(&request, intended);
         label.waited = waited;
         self.measures.borrow_mut().started += 1;
-        let again = (retries > 0).then(|| request.clone());
-        let mut exchange = self.driver.send(request).await;
+        let wanted = still_wanted(request, &label);
+        let again = wanted.as_ref().filter(|_| retries > 0).cloned();
+        let mut exchange = match wanted {
+            Some(request) => self.driver.send(request).await,
+            None => Exchange::unsent(Instant::now()),
+        };
         label.first_sent = exchange.sent;
-        let is_measured = intended.saturating_duration_since(self.began.get()) >= self.warm_up;
+        let from = self.began.get() + self.warm_up;
+        let is_measured = intended >= from;
         if let Some(request) = again.filter(|_| exchange.outcome == Outcome::Refused) {
             let trail = Trail::begin(&request, retries, &exchange);
             let trail = self.send_again(&request, &mut exchange, trail, slot).await;
@@ -204,15 +215,14 @@ impl<D: Driver + 'static> Load<D> {
             }
         }
         self.last_end.set(self.last_end.get().max(exchange.ended));
-        label.is_loaded = self.last_start.get().is_none_or(|last| exchange.ended <= last);
+        label.is_loaded = exchange.ended >= from
+            && self.starts_until.get().is_none_or(|until| exchange.ended <= until);
         let mut measures = self.measures.borrow_mut();
-        if !is_measured {
-            measures.warm_up += 1;
-            return;
-        }
-        match route {
-            Route::Decide => measures.record(label, exchange),
-            Route::Prewarm => measures.record_prewarm(label, exchange),
+        match (route, is_measured) {
+            (Route::Decide, true) => measures.record(label, exchange),
+            (Route::Decide, false) => measures.record_warm_up(label, &exchange),
+            (Route::Prewarm, true) => measures.record_prewarm(label, exchange),
+            (Route::Prewarm, false) => measures.warm_up += 1,
         }
     }
 
@@ -252,6 +262,7 @@ impl<D: Driver + 'static> Load<D> {
             intended,
             first_sent: intended,
             waited: false,
+            leaves: request.leaves_after.is_some(),
             is_loaded: true,
         };
         let retries = traffic.retries.filter(|_| request.route == Route::Decide);
@@ -269,13 +280,25 @@ impl<D: Driver + 'static> Load<D> {
         read(&self.measures.borrow(), elapsed, self.warm_up)
     }
 
-    /// The measures, and how long requests were started and until the last end, after the warm-up.
+    /// The measures, for how long requests started, and until the last end, after the warm-up.
     pub(crate) fn finish(&self) -> (Measures, Duration, Duration) {
         let from = self.began.get() + self.warm_up;
         let whole = self.last_end.get().saturating_duration_since(from);
-        let load = self.last_start.get().map_or(whole, |last| last.saturating_duration_since(from));
-        (self.measures.take(), load.min(whole), whole)
+        let until = self.starts_until.get().unwrap_or(self.last_end.get());
+        (self.measures.take(), until.saturating_duration_since(from), whole)
     }
+}
+
+/// A request with what is left of its client's patience, which goes on while it waits for a
+/// connection; none where that has ended. So a run ends soon after its schedule even where a server
+/// answers nothing.
+fn still_wanted(request: Request, label: &Label) -> Option<Request> {
+    if !label.waited {
+        return Some(request);
+    }
+    let late = Instant::now().saturating_duration_since(label.intended);
+    let patience = request.patience.checked_sub(late).filter(|left| !left.is_zero())?;
+    Some(Request { patience, ..request })
 }
 
 /// A request of an open loop from its start to its end, however its task ends.

@@ -18,6 +18,7 @@ mod commands;
 mod compare;
 mod drivers;
 mod exchange;
+mod files;
 mod html;
 mod knee;
 mod load;

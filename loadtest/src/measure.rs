@@ -1,6 +1,7 @@
 //! The measures of a run: counts, histograms and a series by second, whole and by lane and tenant.
 
 mod answers;
+mod denials;
 mod fairness;
 mod group;
 mod prefill;
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 use crate::exchange::{Exchange, Outcome, Reply};
 
 pub(crate) use answers::Answers;
+pub(crate) use denials::Denials;
 pub(crate) use fairness::{Fairness, fairness};
 pub(crate) use group::{Counts, Group};
 pub(crate) use prefill::Prefill;
@@ -39,10 +41,10 @@ pub(crate) struct Measures {
     /// Requests that have started, whether they have ended or not, the warm-up's and prewarms
     /// included.
     pub(crate) started: u64,
-    /// Answers to questions, while requests still started.
+    /// Answers to questions under load, as [`Group::loaded_answered`].
     pub(crate) loaded_answers: u64,
-    /// From sending to the last byte, of the answered ones; of one that was sent again, the last
-    /// time.
+    /// From sending to the last byte, of the answered ones whose clients would have waited; of one
+    /// that was sent again, the last time.
     pub(crate) service: Times,
     /// From the intended start to sending, of requests that found a connection: what the generator
     /// itself adds.
@@ -59,9 +61,13 @@ pub(crate) struct Measures {
     pub(crate) retry_after: Times,
     pub(crate) retry_after_missing: u64,
     pub(crate) prewarms: Group,
-    /// Requests of the warm-up: sent, and in no other number.
+    /// Requests of the warm-up: sent, and in no other number than those under load, where they
+    /// ended in the measured part.
     pub(crate) warm_up: u64,
     pub(crate) first_fault: Option<String>,
+    pub(crate) denials: Denials,
+    /// Requests whose clients gave up before there was a connection for them.
+    pub(crate) unsent: u64,
     pub(crate) readout: Readout,
 }
 
@@ -82,7 +88,10 @@ pub(crate) struct Label {
     pub(crate) first_sent: Instant,
     /// Whether it was late for want of a connection.
     pub(crate) waited: bool,
-    /// Whether requests still started when it ended.
+    /// Whether its client was to go away before long. An answer that was quicker than that says
+    /// nothing of latency: the slower ones of its kind are not there to be counted.
+    pub(crate) leaves: bool,
+    /// Whether it ended under load: after the warm-up, and while requests still started.
     pub(crate) is_loaded: bool,
 }
 
@@ -100,6 +109,7 @@ impl Label {
             intended,
             first_sent: intended,
             waited: false,
+            leaves: false,
             is_loaded: true,
         }
     }
@@ -121,12 +131,15 @@ impl Measures {
         let late = label.first_sent.saturating_duration_since(label.intended);
         if label.waited { &mut self.connection_wait } else { &mut self.lag }.add(late);
         self.readout.record(&exchange);
+        self.unsent += u64::from(exchange.is_unsent());
+        self.record_load(label, &exchange);
         let tenant = self.tenants.get_mut(label.tenant);
         let lane = self.lanes.entry(label.lane).or_default();
         for group in [Some(&mut self.all), Some(lane), tenant].into_iter().flatten() {
             group.record(label, &exchange);
         }
         self.series.record(label, &exchange);
+        exchange.denied.into_iter().for_each(|denied| self.denials.add(denied));
         if let Some(reply) = &exchange.reply {
             self.record_reply(reply, exchange.outcome);
         }
@@ -136,9 +149,31 @@ impl Measures {
         self.first_fault = self.first_fault.take().or(exchange.fault);
     }
 
+    /// Counts the end of a request that had started in the warm-up: what was done under load is the
+    /// server's work, whenever it was asked for. Without it a server would seem the slower the
+    /// longer its answers take.
+    pub(crate) fn record_warm_up(&mut self, label: Label, exchange: &Exchange) {
+        self.warm_up += 1;
+        self.record_load(label, exchange);
+    }
+
+    fn record_load(&mut self, label: Label, exchange: &Exchange) {
+        if !label.is_loaded {
+            return;
+        }
+        let answers = if exchange.outcome == Outcome::Answered { label.questions } else { 0 };
+        self.loaded_answers += answers as u64;
+        let tenant = self.tenants.get_mut(label.tenant);
+        let lane = self.lanes.entry(label.lane).or_default();
+        for group in [Some(&mut self.all), Some(lane), tenant].into_iter().flatten() {
+            group.record_load(exchange);
+        }
+    }
+
     /// Counts the one end of a prewarm.
     pub(crate) fn record_prewarm(&mut self, label: Label, exchange: Exchange) {
         self.prewarms.record(label, &exchange);
+        exchange.denied.into_iter().for_each(|denied| self.denials.add(denied));
         self.first_fault = self.first_fault.take().or(exchange.fault);
     }
 
@@ -148,12 +183,13 @@ impl Measures {
     }
 
     fn record_answer(&mut self, label: Label, exchange: &mut Exchange) {
-        self.loaded_answers += if label.is_loaded { label.questions as u64 } else { 0 };
         let service = exchange.ended.saturating_duration_since(exchange.sent);
-        self.service.add(service);
+        if !label.leaves {
+            self.service.add(service);
+        }
         if let Some(reply) = &exchange.reply {
             self.prefill.record(&label, reply);
-            if let Some(stages) = reply.stages {
+            if let Some(stages) = reply.stages.filter(|_| !label.leaves) {
                 self.stages.record(stages, service);
             }
         }

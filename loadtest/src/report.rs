@@ -1,8 +1,10 @@
 //! The report of a run: one set of numbers, as a table for people and as JSON for programs.
 
+mod doubts;
 mod html;
 mod json;
 mod layout;
+mod run;
 mod shares;
 mod sweep;
 mod table;
@@ -13,8 +15,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::drivers::Driver;
+use crate::drivers::Settings;
 use crate::exchange::Outcome;
+use crate::load::Until;
 use crate::machine::Machine;
 use crate::measure::{Group, Measures};
 use crate::retries::Retries;
@@ -26,24 +29,11 @@ pub(crate) use shares::Share;
 pub(crate) use sweep::{STEP_TITLES, Sweep};
 pub(crate) use verdict::{percent, short, time};
 
-/// Lag of the 99th percentile above which the generator's own delay is no longer negligible, where it
-/// is also over [`LAG_SHARE_MAX`] of the latency.
-const LAG_MS_MAX: f64 = 1.0;
-/// Share of the latency's 99th percentile.
-const LAG_SHARE_MAX: f64 = 0.05;
-/// Share of one core above which one thread is about to be too slow.
-const CPU_SHARE_MAX: f64 = 0.8;
-/// Share of the time without a processor above which connections may have run out for that.
-const STARVED_SHARE_MAX: f64 = 0.2;
-
-/// Load average for each core, before the run, above which the machine had other things to do.
-const LOAD_PER_CORE_MAX: f64 = 2.0;
-
 /// Which loop ran, and with what.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Loop {
     Open { rate: f64, duration: Duration, connections: u32 },
-    Closed { clients: u32 },
+    Closed { clients: u32, until: Until },
 }
 
 /// A run and its measures.
@@ -53,7 +43,10 @@ pub(crate) struct Report {
     pub(crate) workload: String,
     pub(crate) about: String,
     pub(crate) url: String,
-    pub(crate) driver: Driver,
+    pub(crate) driver: Settings,
+    /// What tells the work from another of the same name, and the limits of its kinds of request.
+    pub(crate) digest: u64,
+    pub(crate) limits_ms: Vec<Option<u32>>,
     /// Whether the workload wants prewarms and the driver has none.
     pub(crate) unwarmed: bool,
     pub(crate) seed: u64,
@@ -66,7 +59,7 @@ pub(crate) struct Report {
     pub(crate) retries: Retries,
     /// The pattern of the arrivals, as the command line has it; empty in a closed loop.
     pub(crate) arrivals: String,
-    /// How long requests were started, and until the last end; both after the warm-up.
+    /// For how long requests started, and until the last end; both after the warm-up.
     pub(crate) load: Duration,
     pub(crate) whole: Duration,
     /// What the generator used of a processor.
@@ -82,11 +75,13 @@ pub(crate) struct Report {
 impl Default for Report {
     fn default() -> Self {
         Self {
-            kind: Loop::Closed { clients: 0 },
+            kind: Loop::Closed { clients: 0, until: Until::default() },
             workload: String::new(),
             about: String::new(),
             url: String::new(),
-            driver: Driver::default(),
+            driver: Settings::default(),
+            digest: 0,
+            limits_ms: Vec::new(),
             unwarmed: false,
             seed: 0,
             warm_up: Duration::ZERO,
@@ -157,77 +152,6 @@ impl Report {
         let lanes = self.measures.lanes.iter().map(|(lane, group)| ("lane", *lane, group));
         let tenants = self.tenants.iter().zip(&self.measures.tenants);
         lanes.chain(tenants.map(|(name, group)| ("tenant", name.as_str(), group)))
-    }
-
-    /// Whether the numbers are the server's, in words; nothing where there is no doubt.
-    fn doubts(&self) -> Vec<String> {
-        let mut doubts: Vec<String> = self.unprepared().into_iter().collect();
-        let Loop::Open { connections, .. } = self.kind else {
-            doubts.push(
-                "closed loop: a server that stalls is asked less, so percentiles look better than \
-                 users' (coordinated omission); use it for capacity"
-                    .to_owned(),
-            );
-            doubts.extend(self.busy().into_iter().chain(self.disturbed()));
-            return doubts;
-        };
-        let waited = self.measures.connection_wait.count();
-        let lag_ms = self.measures.lag.ms(0.99);
-        if waited > 0 {
-            doubts.push(format!(
-                "{waited} requests found none of --connections {connections} free: their wait is in \
-                 the latency, but the server did not see it"
-            ));
-        }
-        // Late starts are then charged to the connections, but it is the machine that has no time.
-        let starved = self.starved_share();
-        if waited > 0 && starved > STARVED_SHARE_MAX {
-            doubts.push(format!(
-                "the generator is the bottleneck, its machine is too busy: it waited {:.0} % of \
-                 the time for a processor",
-                starved * 100.0
-            ));
-        }
-        let latency_ms = self.measures.all.latency.ms(0.99);
-        if lag_ms > LAG_MS_MAX.max(LAG_SHARE_MAX * latency_ms) {
-            doubts.push(format!(
-                "the generator is the bottleneck, or its machine is too busy: its start lag p99 is \
-                 {lag_ms:.2} ms, and the latency's {latency_ms:.2} ms"
-            ));
-        }
-        doubts.extend(self.busy().into_iter().chain(self.disturbed()));
-        doubts
-    }
-
-    fn unprepared(&self) -> Option<String> {
-        self.unwarmed.then(|| {
-            format!(
-                "--driver {} cannot read a state ahead of its questions: states that the workload wants \
-                 resident or prewarmed were not",
-                self.driver.as_str()
-            )
-        })
-    }
-
-    fn disturbed(&self) -> Option<String> {
-        let (load, cores) = (self.machine.load_before?, self.machine.cores?);
-        (load > LOAD_PER_CORE_MAX * cores as f64).then(|| {
-            format!(
-                "other work ran on the generator's machine: its load average was {load:.2} before \
-                 the run, on {cores} cores"
-            )
-        })
-    }
-
-    fn busy(&self) -> Option<String> {
-        let share = self.cpu_share();
-        (share > CPU_SHARE_MAX).then(|| {
-            format!(
-                "the generator is the bottleneck: it used {:.0} % of its one core, over {:.0} %",
-                share * 100.0,
-                CPU_SHARE_MAX * 100.0
-            )
-        })
     }
 }
 

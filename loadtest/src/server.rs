@@ -20,6 +20,9 @@ pub(crate) use sampler::Usage;
 const DUPLICATE_TOKENS: &str = "docket_state_duplicate_prefill_tokens_total";
 /// docket's series whose labels say what was built.
 const BUILD: &str = "docket_build_info";
+/// docket's count of connections that it ended, and the reason of those that were too many.
+const ENDED: &str = "docket_http_connections_ended_total";
+const TOO_MANY: (&str, &str) = ("reason", "address");
 /// What Prometheus' client libraries say of their process.
 const CPU_SECONDS: &str = "process_cpu_seconds_total";
 const RESIDENT_BYTES: &str = "process_resident_memory_bytes";
@@ -47,6 +50,8 @@ pub(crate) struct Seen {
     pub(crate) usage: Option<Usage>,
     /// State tokens computed again while they were resident, by the server's own count.
     pub(crate) duplicate_tokens: Option<u64>,
+    /// Connections that it closed as one address had too many, by its own count.
+    pub(crate) turned_away: Option<u64>,
     /// Version and commit, by its metrics.
     pub(crate) build: Option<String>,
 }
@@ -100,10 +105,18 @@ impl Watch {
         };
         Seen {
             usage: own.or_else(told),
+            turned_away: turned_away(&before, &after),
             duplicate_tokens: rise(DUPLICATE_TOKENS).map(whole),
             build: after.labels(BUILD).map(|labels| build(&labels)),
         }
     }
+}
+
+/// A series that was not there before has risen from 0.
+fn turned_away(before: &Page, after: &Page) -> Option<u64> {
+    let now = after.sum_of(ENDED, TOO_MANY)?;
+    let then = before.sum_of(ENDED, TOO_MANY).unwrap_or(0.0);
+    Some(whole((now - then).max(0.0)))
 }
 
 /// The metrics page, and the first key that may read it.

@@ -12,6 +12,7 @@ mod texts;
 mod wording;
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -231,6 +232,25 @@ fn options() -> [u32; 2] {
     [3, 3]
 }
 
+/// The hash of a text that is written to it.
+///
+/// Source: Fowler, Noll and Vo, "FNV-1a", 64 bits.
+struct Digest(u64);
+
+impl Default for Digest {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Write for Digest {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let add = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        self.0 = text.bytes().fold(self.0, add);
+        Ok(())
+    }
+}
+
 impl Workload {
     /// The shipped workload of this name, or else the file at this path: TOML, or the user's own
     /// requests where its name ends in `.jsonl`.
@@ -277,6 +297,17 @@ impl Workload {
         );
         self.traffic.iter_mut().for_each(|traffic| traffic.limit_ms = Some(limit_ms));
         Ok(())
+    }
+
+    /// A number for what is asked: other numbers, other work. Words about it, arrivals and limits,
+    /// which a report tells by themselves, are not in it.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut asked = Self { about: String::new(), arrivals: None, ..self.clone() };
+        asked.traffic.iter_mut().for_each(|traffic| traffic.limit_ms = None);
+        let mut digest = Digest::default();
+        // It takes whatever is written to it.
+        let _ = write!(digest, "{asked:?}");
+        digest.0
     }
 
     /// The longest limit of a kind of request; none where no kind has one.

@@ -10,8 +10,8 @@ const REPORTS_MAX: usize = 64;
 
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Compare {
-    /// Reports (--json of open or closed): A, B, then further ones in the order in which they were
-    /// measured: A B A B
+    /// Reports (--json of open or closed, or all of knee): A, B, then further ones in the order in
+    /// which they were measured: A B A B
     #[arg(value_name = "A.json B.json", conflicts_with_all = ["a", "b"])]
     pub(crate) files: Vec<PathBuf>,
     /// A report of side A; repeatable

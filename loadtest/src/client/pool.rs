@@ -1,7 +1,8 @@
 //! The pool of keep-alive connections to one server.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 use anyhow::{Context as _, ensure};
 use bytes::Bytes;
@@ -14,6 +15,9 @@ use tokio::task::{AbortHandle, spawn_local};
 
 /// Most connections that a run may have open.
 pub(crate) const CONNECTIONS_MAX: u32 = 16_384;
+/// Most that an open loop has where nothing else is said: below the 512 that docket lets one address
+/// have (but its own machine's), and below the 1,024 open files that many shells allow.
+pub(crate) const CONNECTIONS_DEFAULT: u32 = 500;
 
 /// A server's address.
 #[derive(Debug, Clone)]
@@ -54,11 +58,14 @@ impl Target {
 pub(super) struct Connection {
     pub(super) sender: SendRequest<Full<Bytes>>,
     task: AbortHandle,
+    /// How many there are.
+    open: Rc<Cell<u32>>,
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
         self.task.abort();
+        self.open.set(self.open.get().saturating_sub(1));
     }
 }
 
@@ -67,21 +74,20 @@ impl Drop for Connection {
 pub(super) struct Pool {
     target: Target,
     idle: RefCell<Vec<Connection>>,
+    open: Rc<Cell<u32>>,
 }
 
 impl Pool {
     pub(super) fn new(target: Target) -> Self {
-        Self { target, idle: RefCell::default() }
+        Self { target, idle: RefCell::default(), open: Rc::default() }
     }
 
-    /// The connection that was used last and is still open, or a new one.
-    pub(super) async fn take(&self) -> anyhow::Result<Connection> {
+    /// The idle connection that was used last and is still open; none where there is none.
+    pub(super) async fn idle(&self) -> Option<Connection> {
         loop {
-            let Some(mut connection) = self.idle.borrow_mut().pop() else {
-                return self.open().await;
-            };
+            let mut connection = self.idle.borrow_mut().pop()?;
             if connection.sender.ready().await.is_ok() {
-                return Ok(connection);
+                return Some(connection);
             }
         }
     }
@@ -93,7 +99,11 @@ impl Pool {
         }
     }
 
-    async fn open(&self) -> anyhow::Result<Connection> {
+    /// A new connection.
+    ///
+    /// # Errors
+    /// When there is none to be had.
+    pub(super) async fn open(&self) -> anyhow::Result<Connection> {
         let address = self.target.address;
         let stream = TcpStream::connect(address).await.with_context(|| format!("{address}"))?;
         stream.set_nodelay(true)?;
@@ -102,6 +112,12 @@ impl Pool {
             // The request that was under way gets the error.
             let _ = connection.await;
         });
-        Ok(Connection { sender, task: task.abort_handle() })
+        self.open.set(self.open.get() + 1);
+        Ok(Connection { sender, task: task.abort_handle(), open: Rc::clone(&self.open) })
+    }
+
+    /// How many connections are open, the idle ones included.
+    pub(super) fn open_count(&self) -> u32 {
+        self.open.get()
     }
 }

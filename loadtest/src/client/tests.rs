@@ -153,3 +153,67 @@ async fn urls_that_cannot_be_used_are_named() {
     assert!(fault("http://localhost/v1").await.contains("must not have a path"));
     assert!(fault("localhost:80").await.contains("--url"));
 }
+
+async fn refuse_and_close(listener: TcpListener, times: u32) {
+    for _ in 0..times {
+        let (stream, _) = listener.accept().await.unwrap();
+        says(stream, "HTTP/1.1 429 No\r\ncontent-length: 0\r\n\r\n").await;
+    }
+}
+
+/// Sends a body until the client closes; how many bytes of it.
+async fn talk_on(listener: TcpListener) -> usize {
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let (mut received, part, mut sent) = (Vec::new(), vec![b' '; 1 << 20], 0);
+    stream.read_buf(&mut received).await.unwrap();
+    stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+    while stream.write_all(&part).await.is_ok() {
+        sent += part.len();
+    }
+    sent
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_closed_while_it_was_idle_costs_no_request() {
+    let run = async {
+        let (listener, client) = client().await;
+        // Each connection ends with its response, without a word of that in its head.
+        let server = spawn_local(refuse_and_close(listener, 2));
+        for _ in 0..2 {
+            let exchange = client.send(request()).await;
+            assert_eq!((exchange.outcome, exchange.fault), (Outcome::Refused, None));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        server.await.unwrap();
+    };
+    LocalSet::new().run_until(run).await;
+}
+
+#[tokio::test]
+async fn a_response_without_an_end_is_cut_off() {
+    let run = async {
+        let (listener, client) = client().await;
+        let server = spawn_local(talk_on(listener));
+        let exchange = client.send(request()).await;
+        assert_eq!(exchange.outcome, Outcome::ConnectionError);
+        let fault = exchange.fault.unwrap();
+        assert!(fault.contains("is over 33554432 bytes"), "{fault}");
+        assert!(server.await.unwrap() < 64 << 20);
+    };
+    LocalSet::new().run_until(run).await;
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_a_connection_error() {
+    let run = async {
+        let (listener, client) = client().await;
+        spawn_local(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            says(stream, "220 mail.example ready\r\n").await;
+        });
+        let exchange = client.send(request()).await;
+        assert_eq!(exchange.outcome, Outcome::ConnectionError);
+        assert!(exchange.fault.unwrap().starts_with("no response on a new connection: "));
+    };
+    LocalSet::new().run_until(run).await;
+}

@@ -23,6 +23,15 @@ pub(super) struct Measure {
     pub(super) better: Better,
     /// Whether it belongs on a first look.
     pub(super) is_main: bool,
+    /// Whether its values are steps of a search, no finer than its precision.
+    is_searched: bool,
+}
+
+impl Default for Measure {
+    fn default() -> Self {
+        let (name, of, per, better) = (String::new(), String::new(), None, Neither);
+        Self { name, of, per, unit: 1.0, better, is_main: false, is_searched: false }
+    }
 }
 
 impl Measure {
@@ -31,6 +40,12 @@ impl Measure {
         let value = run.number(&self.of)? / self.unit;
         let Some(per) = self.per else { return Some(value) };
         run.number(per).filter(|per| *per > 0.0).map(|per| value / per)
+    }
+
+    /// By what share two values may differ that are the same.
+    pub(super) fn precision(&self, run: &Run) -> f64 {
+        let precision = run.number("/precision").filter(|_| self.is_searched);
+        precision.unwrap_or(0.0)
     }
 }
 
@@ -87,23 +102,64 @@ const OF_GROUP: [(&str, &str, Better); 3] = [
     ("good", "goodput", More),
 ];
 
+/// Of a search for the knee, and of the step that held there. The rates of two of those differ, and
+/// so their latencies say nothing.
+const OF_KNEE: [(&str, &str, Better); 7] = [
+    ("answered/s at the knee", "/at_knee/achieved_rate", More),
+    ("good of offered at the knee", "/at_knee/all/offered_goodput", Neither),
+    ("p50 at the knee, ms", "/at_knee/all/latency_ms/p50", Neither),
+    ("p99 at the knee, ms", "/at_knee/all/latency_ms/p99", Neither),
+    ("cores at the knee", "/at_knee/server/cores", Neither),
+    ("ms of a core/decision there", "/at_knee/server/cpu_ms_per_decision", Less),
+    ("memory at the knee, MiB", "/at_knee/server/rss_bytes_max", Less),
+];
+
 /// Those that a report of each side has.
 pub(super) fn measures(a: &[Run], b: &[Run]) -> Vec<Measure> {
+    if a.first().is_some_and(Run::is_knee) { of_knees() } else { of_runs(a, b) }
+}
+
+fn of_knees() -> Vec<Measure> {
+    let rate = |name: &str, of: &str, is_main| Measure {
+        name: name.to_owned(),
+        of: of.to_owned(),
+        better: More,
+        is_main,
+        is_searched: true,
+        ..Measure::default()
+    };
+    let at_knee = OF_KNEE.into_iter().map(|(name, of, better)| Measure {
+        name: name.to_owned(),
+        of: of.to_owned(),
+        unit: unit(of),
+        better,
+        ..Measure::default()
+    });
+    let rates =
+        [rate("knee, requests/s", "/knee", true), rate("too much, requests/s", "/failed", false)];
+    rates.into_iter().chain(at_knee).collect()
+}
+
+/// Of a report's value to that of its measure.
+fn unit(of: &str) -> f64 {
+    if of.ends_with("_bytes_max") { MIB } else { 1.0 }
+}
+
+fn of_runs(a: &[Run], b: &[Run]) -> Vec<Measure> {
     let whole = WHOLE.into_iter().map(|(name, of, better, is_main)| Measure {
         name: name.to_owned(),
         of: of.to_owned(),
-        per: None,
-        unit: if of.ends_with("_bytes_max") { MIB } else { 1.0 },
+        unit: unit(of),
         better,
         is_main,
+        ..Measure::default()
     });
     let shares = PER_REQUEST.into_iter().map(|(name, of, better)| Measure {
         name: name.to_owned(),
         of: of.to_owned(),
         per: Some("/all/sent"),
-        unit: 1.0,
         better,
-        is_main: false,
+        ..Measure::default()
     });
     let (lanes, tenants) = (groups("lane", a, b), groups("tenant", a, b));
     whole.chain(shares).chain(lanes).chain(tenants).collect()
@@ -122,10 +178,8 @@ fn groups(kind: &str, a: &[Run], b: &[Run]) -> Vec<Measure> {
         OF_GROUP.into_iter().map(move |(what, of, better)| Measure {
             name: format!("{kind} {name} {what}"),
             of: format!("{place}/{part}/{of}"),
-            per: None,
-            unit: 1.0,
             better,
-            is_main: false,
+            ..Measure::default()
         })
     };
     names.into_iter().filter(is_in_b).flat_map(of).collect()

@@ -14,7 +14,8 @@ use crate::report::{percent, short};
 const CLOSED_LOOP: &str = "closed loop: ";
 
 /// Measures of the verdict, with their words and units.
-const VERDICT: [(&str, &str, &str); 3] = [
+const VERDICT: [(&str, &str, &str); 4] = [
+    ("knee, requests/s", "knee", "/s"),
     ("decisions/s answered", "decisions/s", ""),
     ("latency p50, ms", "p50", " ms"),
     ("latency p99, ms", "p99", " ms"),
@@ -24,7 +25,11 @@ impl Comparison {
     /// The whole page.
     pub(super) fn html(&self) -> String {
         let workload = self.a.first().map(|run| run.word("workload")).unwrap_or_default();
-        let mut cards = vec![self.first_look(), self.distributions(), self.agreement(), self.all()];
+        let mut cards = vec![self.first_look()];
+        if !self.is_of_knees() {
+            cards.extend([self.distributions(), self.agreement()]);
+        }
+        cards.push(self.all());
         cards.extend([("A", &self.a), ("B", &self.b)].map(|(side, runs)| runs_card(side, runs)));
         let page = Page {
             title: format!("B against A: {workload}"),

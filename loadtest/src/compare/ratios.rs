@@ -7,7 +7,7 @@ use super::runs::Run;
 /// What a ratio means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// Inside of what runs of A differ by.
+    /// Inside of what runs of A differ by, or in one pair more and in another less.
     WithinNoise,
     Better,
     Worse,
@@ -49,7 +49,8 @@ pub(super) struct Ratio {
     /// Median over the pairs, and their range.
     pub(super) median: Option<f64>,
     pub(super) range: Option<Range>,
-    /// Of the ratios among the runs of A, in both directions.
+    /// Of the ratios among the runs of A, in both directions; of what is searched for at least as
+    /// wide as the search is precise.
     pub(super) noise: Option<Range>,
 }
 
@@ -64,12 +65,13 @@ impl Ratio {
         }
         let both = pairs(a, b).filter_map(|(a, b)| quotient(measure.value(b)?, measure.value(a)?));
         let both: Vec<f64> = both.collect();
+        let precision = a.iter().map(|run| measure.precision(run)).fold(0.0, f64::max);
         Some(Self {
             a: median(&of_a),
             b: median(&of_b),
             median: median(&both),
             range: range(&both),
-            noise: range(&among(&of_a)),
+            noise: range(&among(&of_a)).map(|noise| widened(noise, precision)),
             measure,
         })
     }
@@ -83,7 +85,9 @@ impl Ratio {
             return if is_equal { Meaning::Equal } else { Meaning::NoRatio };
         };
         let Some((low, high)) = self.noise else { return Meaning::NoiseUnknown };
-        if (low..=high).contains(&ratio) {
+        // Pairs that contradict each other: whatever B differs by, it differs from itself by more.
+        let is_torn = self.range.is_some_and(|(least, most)| least < 1.0 && most > 1.0);
+        if is_torn || (low..=high).contains(&ratio) {
             return Meaning::WithinNoise;
         }
         match (self.measure.better, ratio > 1.0) {
@@ -107,6 +111,10 @@ fn among(values: &[f64]) -> Vec<f64> {
         values.iter().enumerate().flat_map(|(n, one)| others(n).map(move |other| one / other));
     let both = two.flat_map(|ratio| [ratio, 1.0 / ratio]);
     both.filter(|ratio| !ratio.is_nan()).collect()
+}
+
+fn widened((low, high): Range, precision: f64) -> Range {
+    (low.min(1.0 / (1.0 + precision)), high.max(1.0 + precision))
 }
 
 /// The one in the middle, or the mean of the two there.

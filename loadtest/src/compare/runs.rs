@@ -10,6 +10,12 @@ use serde_json::Value;
 /// Largest report that is read.
 const BYTES_MAX: u64 = 256 << 20;
 
+/// What every report of a run has, and every one of a search for the knee.
+const OF_A_RUN: &[&str] = &["/run/loop", "/all/latency_ms", "/all/sent"];
+const OF_A_KNEE: &[&str] = &["/run/loop", "/knee", "/precision", "/is_found", "/steps/0/machine"];
+/// The loop of the latter.
+const KNEE: &str = "knee";
+
 /// A report.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
@@ -35,14 +41,20 @@ impl Run {
     /// A report that is read already.
     ///
     /// # Errors
-    /// When it is none of a run.
+    /// When it is none.
     pub(super) fn of(file: String, json: Value) -> anyhow::Result<Self> {
-        for field in ["/run/loop", "/all/latency_ms", "/all/sent"] {
-            if json.pointer(field).is_none() {
-                bail!("{file} has no {field}: it is no report that `open` or `closed` wrote");
-            }
+        let is_knee = json.get("knee").is_some() && json.get("steps").is_some();
+        let (fields, by) =
+            if is_knee { (OF_A_KNEE, "`knee`") } else { (OF_A_RUN, "`open`, `closed` or `knee`") };
+        if let Some(field) = fields.iter().find(|field| json.pointer(field).is_none()) {
+            bail!("{file} has no {field}: it is no report that this version's {by} wrote");
         }
-        Ok(Self { file, json })
+        Ok(Self { file, json: if is_knee { of_knee(json) } else { json } })
+    }
+
+    /// Whether it is of a search for the knee.
+    pub(super) fn is_knee(&self) -> bool {
+        self.word("loop") == KNEE
     }
 
     /// A value by its JSON pointer.
@@ -79,6 +91,26 @@ impl Run {
             value.as_str().map_or_else(|| value.to_string(), str::to_owned)
         })
     }
+}
+
+/// A report of a search for the knee, whose steps are but the one that held there, as `at_knee`.
+fn of_knee(mut json: Value) -> Value {
+    let steps = json.as_object_mut().and_then(|members| members.remove("steps"));
+    let steps: Vec<Value> =
+        steps.and_then(|steps| serde_json::from_value(steps).ok()).unwrap_or_default();
+    if json["is_found"] != true {
+        let verdict = json["verdict"].as_str().unwrap_or_default().to_owned();
+        if let Some(notes) = json["notes"].as_array_mut() {
+            notes.push(verdict.into());
+        }
+    }
+    for member in ["server", "machine"] {
+        json[member] = steps.first().map(|step| step[member].clone()).into();
+    }
+    let is_knee = |step: &&Value| step["holds"] == true && step["run"]["rate"] == json["knee"];
+    let at_knee = steps.iter().find(is_knee).cloned();
+    json["at_knee"] = at_knee.into();
+    json
 }
 
 /// A name as a part of a JSON pointer.

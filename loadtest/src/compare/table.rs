@@ -26,6 +26,7 @@ impl Comparison {
     pub(super) fn noise_words(&self) -> String {
         match self.a.len() {
             1 => "one run of A: noise is not known, give two or more of each".to_owned(),
+            2 => "noise: the one ratio of 2 runs of A; three or more of each tell more".to_owned(),
             count => format!("noise: the range of ratios among {count} runs of A"),
         }
     }
@@ -47,6 +48,9 @@ impl Display for Table<'_> {
         writeln!(out)?;
         comparison.ratios.iter().try_for_each(|ratio| row(out, ratio))?;
         writeln!(out, "{}", comparison.noise_words())?;
+        if comparison.is_of_knees() {
+            return Ok(());
+        }
         writeln!(out, "\nanswers of A and B: {}", comparison.answers.words())?;
         if comparison.a.len() > 1 {
             writeln!(out, "answers among A: {}", comparison.answers_noise.words())?;

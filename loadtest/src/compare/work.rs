@@ -66,6 +66,11 @@ fn words(run: &Run) -> String {
             run.word("rate"),
             run.word("duration_s")
         ),
+        "knee" => format!(
+            "{workload}, knee from {}/s in steps of {} s, seed {seed}",
+            run.word("from"),
+            run.word("duration_s")
+        ),
         _ => format!("{workload}, closed loop of {} clients, seed {seed}", run.word("clients")),
     }
 }

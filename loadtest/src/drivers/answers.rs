@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::exchange::tokens;
 use crate::workload::decision::{Kind, Question};
 
 /// A question's name in bodies: its id, or its place.
@@ -49,7 +50,7 @@ struct Usage {
 pub(super) fn read(body: &[u8], asked: &[Rc<Question>], wants: bool) -> Option<Read> {
     let input_tokens = |usage: Option<&RawValue>| {
         let usage = serde_json::from_str::<Usage>(usage?.get()).ok()?;
-        Some(usage.input_tokens)
+        Some(tokens(Some(usage.input_tokens)))
     };
     if wants && let Ok(whole) = serde_json::from_slice::<Body<'_, Entries<Option<One>>>>(body) {
         let Entries(entries, _) = whole.answers;

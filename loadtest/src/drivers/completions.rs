@@ -11,6 +11,7 @@ use super::llama_server::{Timings, Token};
 use super::settings::Settings;
 use super::{escaped, excerpt};
 use crate::client::http::Http;
+use crate::exchange::tokens;
 
 /// Likeliest tokens that are asked for where nothing else is said: the most that vLLM gives without
 /// being told to.
@@ -102,7 +103,7 @@ pub(super) fn read(body: &[u8]) -> Result<Part, String> {
     let fault = || format!("200 OK without logprobs: {}", excerpt(body));
     let Body { choices, usage, timings } = serde_json::from_slice(body).map_err(|_| fault())?;
     let mut part = Part::default();
-    let prompt_tokens = usage.as_ref().map_or(0, |usage| usage.prompt_tokens);
+    let prompt_tokens = tokens(usage.as_ref().map(|usage| usage.prompt_tokens));
     let details = usage.and_then(|usage| usage.prompt_tokens_details);
     if let Some(timings) = timings {
         timings.fill(&mut part, prompt_tokens);

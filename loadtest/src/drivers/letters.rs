@@ -175,14 +175,17 @@ impl Letters {
 fn read(tokens: &[(String, f64)], options: usize) -> Read {
     let mut masses = vec![0.0; options];
     let mut seen = vec![false; options];
+    // No probability is over 1, whatever a server says.
+    let probability = |logarithm: f64| logarithm.min(0.0).exp();
     for (token, logarithm) in tokens {
         if let Some(option) = option_of(token).filter(|option| *option < options) {
-            masses[option] += logarithm.exp();
+            masses[option] += probability(*logarithm);
             seen[option] = true;
         }
     }
     let mass = masses.iter().sum();
-    let last = tokens.iter().map(|(_, logarithm)| logarithm.exp()).fold(f64::INFINITY, f64::min);
+    let last =
+        tokens.iter().map(|(_, logarithm)| probability(*logarithm)).fold(f64::INFINITY, f64::min);
     let bound = if last.is_finite() { last } else { 0.0 };
     let bounded = masses.iter().zip(&seen).map(|(mass, seen)| if *seen { *mass } else { bound });
     let bounded: Vec<f64> = bounded.collect();
@@ -223,5 +226,7 @@ mod tests {
         // As servers write a probability of nothing.
         let nothing = vec![("A".to_owned(), -3.4e38), ("B".to_owned(), -3.4e38)];
         assert_near(&read(&nothing, 2), &[0.5, 0.5], 0.0, 0);
+        let absurd = vec![("A".to_owned(), 1e9), ("B".to_owned(), 0.0)];
+        assert_near(&read(&absurd, 2), &[0.5, 0.5], 2.0, 0);
     }
 }

@@ -8,6 +8,7 @@ use super::prompt::{MARK, Template};
 use super::settings::Settings;
 use super::{escaped, excerpt};
 use crate::client::http::Http;
+use crate::exchange::tokens;
 
 /// Likeliest tokens that are asked for where nothing else is said.
 const TOP: u32 = 64;
@@ -101,9 +102,9 @@ impl Timings {
     /// Adds to `part` what they tell of a prompt of so many tokens. `tokens_cached` of a response
     /// is what its slot holds in the end, and so not what was found.
     pub(super) fn fill(self, part: &mut Part, prompt_tokens: u64) {
-        part.computed_tokens = self.prompt_n.unwrap_or(0);
-        let found = || prompt_tokens.saturating_sub(part.computed_tokens);
-        part.cached_tokens = self.cache_n.unwrap_or_else(found);
+        part.computed_tokens = tokens(self.prompt_n);
+        let found = prompt_tokens.saturating_sub(part.computed_tokens);
+        part.cached_tokens = tokens(self.cache_n.or(Some(found)));
         part.engine_ms = match (self.prompt_ms, self.predicted_ms) {
             (None, None) => None,
             (prompt, predicted) => Some(prompt.unwrap_or(0.0) + predicted.unwrap_or(0.0)),
@@ -120,7 +121,7 @@ pub(super) fn read(body: &[u8], wants_tokens: bool) -> Result<Part, String> {
     let Body { completion_probabilities, tokens_evaluated, tokens_cached, timings } =
         serde_json::from_slice(body).map_err(|_| fault())?;
     let mut part = Part::default();
-    let prompt_tokens = tokens_evaluated.unwrap_or(0);
+    let prompt_tokens = tokens(tokens_evaluated);
     if let Some(timings) = timings {
         timings.fill(&mut part, prompt_tokens);
     } else {
@@ -128,7 +129,7 @@ pub(super) fn read(body: &[u8], wants_tokens: bool) -> Result<Part, String> {
         part.computed_tokens = prompt_tokens - part.cached_tokens;
     }
     let step = completion_probabilities.into_iter().next();
-    let tokens = step.into_iter().flat_map(|step| step.top_logprobs);
-    part.tokens = tokens.filter_map(Token::into_pair).collect();
+    let likeliest = step.into_iter().flat_map(|step| step.top_logprobs);
+    part.tokens = likeliest.filter_map(Token::into_pair).collect();
     if wants_tokens && part.tokens.is_empty() { Err(fault()) } else { Ok(part) }
 }

@@ -2,6 +2,8 @@
 
 use clap::{Args, ValueEnum};
 
+use crate::client::PARTS_AT_ONCE;
+
 /// Longest path of a server.
 const PATH_BYTES_MAX: usize = 1_024;
 
@@ -50,6 +52,11 @@ impl Driver {
         self != Self::Completions
     }
 
+    /// Whether a question is a prompt of its own, answered by a letter.
+    pub(crate) fn asks_for_letters(self) -> bool {
+        matches!(self, Self::LlamaServer | Self::Completions)
+    }
+
     /// Where decisions go where nothing else is said: docket's paths of the dialects.
     pub(super) fn path(self) -> &'static str {
         match self {
@@ -77,6 +84,17 @@ pub(crate) enum TemplateName {
     Plain,
 }
 
+impl TemplateName {
+    /// The word of the command line and of reports.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Chatml => "chatml",
+            Self::Plain => "plain",
+        }
+    }
+}
+
 /// When the questions of a decision are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum FanOut {
@@ -87,6 +105,17 @@ pub(crate) enum FanOut {
     Parallel,
     /// One after the other
     Serial,
+}
+
+impl FanOut {
+    /// The word of the command line and of reports.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::FirstAlone => "first-alone",
+            Self::Parallel => "parallel",
+            Self::Serial => "serial",
+        }
+    }
 }
 
 /// How decisions are put to the server.
@@ -111,6 +140,14 @@ pub(crate) struct Settings {
     /// 20]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) top: Option<u32>,
+}
+
+impl Settings {
+    /// Most connections that one decision takes.
+    pub(crate) fn connections_each(&self) -> usize {
+        let is_fanned_out = self.driver.asks_for_letters() && self.fan_out != FanOut::Serial;
+        if is_fanned_out { PARTS_AT_ONCE } else { 1 }
+    }
 }
 
 fn path(text: &str) -> Result<String, String> {
@@ -140,6 +177,12 @@ mod tests {
         for driver in Driver::value_variants() {
             let value = driver.to_possible_value().unwrap();
             assert_eq!(value.get_name(), driver.as_str());
+        }
+        for template in TemplateName::value_variants() {
+            assert_eq!(template.to_possible_value().unwrap().get_name(), template.as_str());
+        }
+        for fan_out in FanOut::value_variants() {
+            assert_eq!(fan_out.to_possible_value().unwrap().get_name(), fan_out.as_str());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The search for the knee: by a rule alone, and in virtual time against servers of a known
 //! capacity.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -133,7 +133,7 @@ async fn sweep(aim: &Aim, wait_max: Duration) -> Sweep {
         let service = Duration::from_millis(10);
         let worker = Worker { service, wait_max, free: Rc::clone(&free) };
         let load = Load::new(worker, requests, aim.warm_up);
-        load.open(plan, 10_000, Pacer::by_tokio()).await?;
+        load.open(plan, aim.duration, 10_000, Pacer::by_tokio()).await?;
         let (measures, load, whole) = load.finish();
         let kind = Loop::Open { rate, duration: aim.duration, connections: 10_000 };
         Ok(Report { kind, seed, measures, load, whole, ..Report::default() })
@@ -190,6 +190,49 @@ fn refused(rate: f64) -> Report {
     report
 }
 
+/// A step that holds, or fails.
+fn step(rate: f64, holds: bool) -> Report {
+    let mut report = refused(rate);
+    report.measures.all.within_limit = if holds { 2 } else { 1 };
+    report
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rate_is_too_much_only_where_it_was_twice() {
+    // Up to 55/s every first try fails by chance.
+    let seeds = RefCell::new(BTreeMap::<u64, Vec<u64>>::new());
+    let run = async |Step { rate, seed }| {
+        let mut seeds = seeds.borrow_mut();
+        let tries = seeds.entry(rate.to_bits()).or_default();
+        tries.push(seed);
+        Ok(step(rate, rate <= 55.0 && tries.len() == 2))
+    };
+    let sweep = search(&aim(), run).await.unwrap();
+    assert_eq!((sweep.knee, sweep.failed), (Some(54.17), Some(56.57)));
+    assert!(seeds.borrow().values().all(|tries| tries.len() == 2 && tries[0] != tries[1]));
+    let json = sweep.json();
+    assert_eq!(
+        (&json["rates_tried_again"], &json["rates_held_at_second_try"]),
+        (&8.into(), &6.into())
+    );
+    let tries = json["steps"].as_array().unwrap().iter().map(|step| step["try"].as_u64().unwrap());
+    assert_eq!(tries.collect::<Vec<_>>(), [1, 2].repeat(8));
+    let table = sweep.table().to_string();
+    assert_eq!(table.matches("fails, tried again").count(), 8, "{table}");
+    assert!(table.contains("rates tried again: 8, of which 6 had"), "{table}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_holds_at_once_is_not_tried_again() {
+    let run = async |Step { rate, .. }| Ok(step(rate, true));
+    let sweep = search(&aim(), run).await.unwrap();
+    let table = sweep.table().to_string();
+    assert!(sweep.failed.is_none() && !table.contains("again"), "{table}");
+    let run = &sweep.json()["run"];
+    assert_eq!((&run["loop"], &run["from"], run.get("rate")), (&"knee".into(), &10.0.into(), None));
+    assert_eq!((&run["seed"], &run["precision"]), (&1.into(), &0.05.into()));
+}
+
 #[tokio::test(start_paused = true)]
 async fn errors_end_the_search_as_they_are_no_matter_of_the_rate() {
     struct Absent;
@@ -205,7 +248,7 @@ async fn errors_end_the_search_as_they_are_no_matter_of_the_rate() {
         let mut requests = Requests::new(workload, &BTreeMap::new(), "test", seed)?;
         let plan = load::plan(&mut requests, &[0, 1_000, 2_000]);
         let load = Load::new(Absent, requests, Duration::ZERO);
-        load.open(plan, 10, Pacer::by_tokio()).await?;
+        load.open(plan, aim().duration, 10, Pacer::by_tokio()).await?;
         let kind = Loop::Open { rate, duration: aim().duration, connections: 10 };
         Ok(Report { kind, measures: load.finish().0, ..Report::default() })
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tokio::task::LocalSet;
 
-use super::tests::{MS, Server, starts_us};
+use super::tests::{MS, Server, TEN_SECONDS, starts_us};
 use super::*;
 use crate::retries::Stop;
 use crate::workload::Workload;
@@ -42,7 +42,10 @@ where
     server.retry_after_ms = retry_after_ms;
     let plan = plan(&mut requests, &starts_us(100.0, 10));
     let load = Load::new(server, requests, Duration::ZERO);
-    LocalSet::new().run_until(load.open(plan, connections, Pacer::by_tokio())).await.unwrap();
+    LocalSet::new()
+        .run_until(load.open(plan, TEN_SECONDS, connections, Pacer::by_tokio()))
+        .await
+        .unwrap();
     let retries = load.retries();
     (load.finish().0, retries)
 }

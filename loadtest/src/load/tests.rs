@@ -14,6 +14,8 @@ use crate::exchange::Reply;
 use crate::workload::Workload;
 
 pub(super) const MS: Duration = Duration::from_millis(1);
+/// Length of an open loop here.
+pub(super) const TEN_SECONDS: Duration = Duration::from_secs(10);
 
 /// When a request came, for what, and its body.
 type Seen = (Duration, Route, Vec<u8>);
@@ -85,7 +87,10 @@ where
     let mut requests = requests("tiny");
     let plan = plan(&mut requests, &starts_us(rate, 10));
     let load = Load::new(server, requests, Duration::ZERO);
-    LocalSet::new().run_until(load.open(plan, connections, Pacer::by_tokio())).await.unwrap();
+    LocalSet::new()
+        .run_until(load.open(plan, TEN_SECONDS, connections, Pacer::by_tokio()))
+        .await
+        .unwrap();
     load.finish().0
 }
 
@@ -181,8 +186,32 @@ async fn connections_bound_what_is_under_way() {
     let mut requests = requests("tiny");
     let plan = plan(&mut requests, &starts_us(100.0, 10));
     let load = Load::new(server, requests, Duration::ZERO);
-    LocalSet::new().run_until(load.open(plan, 3, Pacer::by_tokio())).await.unwrap();
+    LocalSet::new().run_until(load.open(plan, TEN_SECONDS, 3, Pacer::by_tokio())).await.unwrap();
     assert_eq!(load.driver.under_way_max.get(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_answers_does_not_keep_the_run_from_its_end() {
+    let server = Server::new(|at, _| (at + Duration::from_hours(1), Outcome::Answered));
+    let bodies = Rc::clone(&server.bodies);
+    // One kind of request holds the connections longer than the clients of the others wait.
+    let mut workload = Workload::load("mixed-lanes").unwrap();
+    for (number, traffic) in workload.traffic.iter_mut().enumerate() {
+        traffic.patience_ms = if number == 0 { 6_000 } else { 500 };
+    }
+    let mut requests = Requests::new(workload, &BTreeMap::new(), "test", 1).unwrap();
+    let plan = plan(&mut requests, &starts_us(50.0, 10));
+    let load = Load::new(server, requests, Duration::ZERO);
+    let open = load.open(plan, TEN_SECONDS, 3, Pacer::by_tokio());
+    LocalSet::new().run_until(open).await.unwrap();
+    let (measures, _, whole) = load.finish();
+    assert!(whole < Duration::from_secs(25), "{whole:?}");
+    let (all, sent) = (&measures.all, starts_us(50.0, 10).len() as u64);
+    assert_eq!((all.counts.of(Outcome::TimedOut), all.counts.sum()), (sent, sent));
+    assert_eq!(measures.unsent + bodies.borrow().len() as u64, sent);
+    assert!(measures.unsent > sent / 4, "{}", measures.unsent);
+    // What was never sent is not good either.
+    assert_eq!((all.wanted, all.offered_goodput(), all.goodput()), (sent, Some(0.0), Some(0.0)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,6 +237,51 @@ async fn the_warm_up_is_counted_apart() {
     let measures = closed(Server::new(slow_start), 1, until, Duration::from_secs(1)).await;
     assert_eq!((measures.warm_up, measures.all.counts.sum()), (2, 1_000));
     assert!(measures.service.ms(1.0) < 2.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_warm_up_asked_for_counts_under_load_where_it_ends_in_it() {
+    // Each of four clients has an answer every 400 ms, one of them across the end of the warm-up.
+    let server = Server::new(|at, _| (at + MS * 400, Outcome::Answered));
+    let load = Load::new(server, requests("tiny"), Duration::from_secs(1));
+    let until = Until { requests: None, duration: Some(Duration::from_secs(3)) };
+    LocalSet::new().run_until(load.closed(4, until)).await.unwrap();
+    let (measures, load, _) = load.finish();
+    assert_eq!((measures.warm_up, measures.all.loaded_answered), (12, 20));
+    assert_eq!((measures.loaded_answers, load), (20, Duration::from_secs(2)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_that_leave_make_no_latency_look_better() {
+    // Those who leave after 50 ms have an answer only where it is quick: one in two.
+    let mut workload = Workload::load("disconnects").unwrap();
+    workload.traffic[0].limit_ms = Some(1_000);
+    let mut requests = Requests::new(workload, &BTreeMap::new(), "test", 1).unwrap();
+    let rule = |at, number| (at + MS * if number % 2 == 0 { 10 } else { 2_000 }, Outcome::Answered);
+    let plan = plan(&mut requests, &starts_us(100.0, 10));
+    let load = Load::new(Leaving(Server::new(rule)), requests, Duration::ZERO);
+    let open = load.open(plan, TEN_SECONDS, 1_000, Pacer::by_tokio());
+    LocalSet::new().run_until(open).await.unwrap();
+    let measures = load.finish().0;
+    let (all, left) = (&measures.all, measures.all.counts.of(Outcome::Disconnected));
+    assert!(left > 150 && all.counts.of(Outcome::Answered) > all.latency.count() + 150);
+    // Of those who stay half are slow and late.
+    assert!((0.4..=0.6).contains(&all.goodput().unwrap()), "{:?}", all.goodput());
+    assert!(all.latency.ms(0.7) > 1_900.0, "{}", all.latency.ms(0.7));
+}
+
+/// A server whose clients may go away.
+struct Leaving<F>(Server<F>);
+
+impl<F: Fn(Duration, u64) -> (Duration, Outcome)> Driver for Leaving<F> {
+    async fn send(&self, request: Request) -> Exchange {
+        let patience = request.leaves_after.unwrap_or(request.patience);
+        let leaves = request.leaves_after.is_some();
+        let exchange = self.0.send(Request { patience, ..request }).await;
+        let has_left = leaves && exchange.outcome == Outcome::TimedOut;
+        let outcome = if has_left { Outcome::Disconnected } else { exchange.outcome };
+        Exchange { outcome, ..exchange }
+    }
 }
 
 #[tokio::test(start_paused = true)]

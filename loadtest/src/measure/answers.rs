@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Most questions whose answers are kept.
-pub(crate) const ANSWERS_MAX: usize = 20_000;
+use crate::exchange::ANSWERS_MAX;
+
 /// Most probabilities that are kept, of all answers together.
 const PROBABILITIES_MAX: usize = 1_000_000;
 

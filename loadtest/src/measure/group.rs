@@ -40,16 +40,19 @@ impl Counts {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Group {
     pub(crate) counts: Counts,
-    /// From the intended start to the last byte, of the answered ones.
+    /// From the intended start to the last byte, of the answered ones whose clients would have
+    /// waited.
     pub(crate) latency: Times,
-    /// Those whose kind has a limit: admitted, and answered within it.
+    /// Those whose kind has a limit and whose clients would have waited: admitted, and answered
+    /// within it.
     pub(crate) limited: u64,
     pub(crate) within_limit: u64,
-    /// Those whose kind has a limit, refused or not, without those that left.
+    /// The same, refused or not.
     pub(crate) wanted: u64,
     pub(crate) computed_tokens: u64,
     pub(crate) cached_tokens: u64,
-    /// Answered requests, and computed tokens, while requests still started: under load.
+    /// Answered requests, and computed tokens, of all that ended after the warm-up and while
+    /// requests still started, whenever they had started: under load.
     pub(crate) loaded_answered: u64,
     pub(crate) loaded_tokens: u64,
     /// Where the time of the answered ones went.
@@ -61,25 +64,29 @@ impl Group {
         let Exchange { outcome, sent, ended, .. } = *exchange;
         self.counts.add(outcome);
         let latency = ended.saturating_duration_since(label.intended);
-        let is_answered = outcome == Outcome::Answered;
+        let is_answered = outcome == Outcome::Answered && !label.leaves;
         if is_answered {
             self.latency.add(latency);
         }
         if let Some(limit) = label.limit
-            && outcome != Outcome::Disconnected
+            && !label.leaves
         {
             self.wanted += 1;
             self.limited += u64::from(outcome != Outcome::Refused);
             self.within_limit += u64::from(is_answered && latency <= limit);
         }
-        self.loaded_answered += u64::from(is_answered && label.is_loaded);
         let Some(reply) = &exchange.reply else { return };
         self.computed_tokens += reply.computed_tokens;
         self.cached_tokens += reply.cached_tokens;
-        self.loaded_tokens += if label.is_loaded { reply.computed_tokens } else { 0 };
         if let Some(stages) = reply.stages.filter(|_| is_answered) {
             self.stages.record(stages, ended.saturating_duration_since(sent));
         }
+    }
+
+    /// Counts what ended under load.
+    pub(super) fn record_load(&mut self, exchange: &Exchange) {
+        self.loaded_answered += u64::from(exchange.outcome == Outcome::Answered);
+        self.loaded_tokens += exchange.reply.as_ref().map_or(0, |reply| reply.computed_tokens);
     }
 
     /// Share of the admitted requests with a limit that were answered within it.
@@ -102,20 +109,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goodput_leaves_out_the_refused_and_those_that_left() {
+    fn goodput_leaves_out_the_refused_and_those_that_would_have_left() {
         let (now, mut group) = (Instant::now(), Group::default());
         assert_eq!(group.goodput(), None);
         let label = Label { limit: Some(Duration::from_millis(10)), ..Label::of(now) };
-        for (outcome, took_ms) in [
-            (Outcome::Answered, 10),
-            (Outcome::Answered, 11),
-            (Outcome::Expired, 1),
-            (Outcome::Refused, 1),
-            (Outcome::Disconnected, 1),
+        for (outcome, took_ms, leaves) in [
+            (Outcome::Answered, 10, false),
+            (Outcome::Answered, 11, false),
+            (Outcome::Expired, 1, false),
+            (Outcome::Refused, 1, false),
+            (Outcome::Disconnected, 1, true),
+            // Quick enough for its client, as slower ones could not be.
+            (Outcome::Answered, 1, true),
         ] {
             let ended = now + Duration::from_millis(took_ms);
-            group.record(label, &Exchange::bare(outcome, now, ended));
+            group.record(Label { leaves, ..label }, &Exchange::bare(outcome, now, ended));
         }
+        assert_eq!((group.counts.of(Outcome::Answered), group.latency.count()), (3, 2));
         assert_eq!((group.limited, group.within_limit), (3, 1));
         assert_eq!((group.wanted, group.offered_goodput()), (4, Some(0.25)));
         assert_eq!(group.counts.lost(), 1);

@@ -53,7 +53,8 @@ impl Seen {
     /// Tokens computed beyond once, where that is known.
     fn duplicate(&self) -> Option<u64> {
         let is_known = self.is_confirmed && !self.disagree;
-        let computed = (self.tokens * self.prompts).saturating_sub(self.cached_tokens);
+        let prompts = self.tokens.saturating_mul(self.prompts);
+        let computed = prompts.saturating_sub(self.cached_tokens);
         is_known.then(|| computed.saturating_sub(self.tokens))
     }
 }

@@ -38,15 +38,15 @@ impl Bin {
         self.stages.merge(&other.stages);
     }
 
-    /// Mean latency of the answered; none where there are none.
+    /// Mean latency of the answered whose clients would have waited; none where there are none.
     pub(crate) fn mean_ms(&self) -> Option<f64> {
-        let answered = self.ends.of(Outcome::Answered);
-        (answered > 0).then(|| self.latency_us as f64 / answered as f64 / 1e3)
+        let count = self.latency.count();
+        (count > 0).then(|| self.latency_us as f64 / count as f64 / 1e3)
     }
 
-    /// The 99th percentile of the answered's latency, to about six percent.
+    /// The 99th percentile of the same, to about six percent.
     pub(crate) fn p99_ms(&self) -> Option<f64> {
-        (self.ends.of(Outcome::Answered) > 0).then(|| self.latency.ms(0.99))
+        (self.latency.count() > 0).then(|| self.latency.ms(0.99))
     }
 
     /// Mean time of a stage; none where no answered request told it.
@@ -83,7 +83,7 @@ impl Series {
         }
         let Some(bin) = self.bin(ended) else { return };
         bin.ends.add(outcome);
-        if outcome != Outcome::Answered {
+        if outcome != Outcome::Answered || label.leaves {
             return;
         }
         let latency = ended.saturating_duration_since(label.intended);

@@ -81,6 +81,11 @@ impl CoarseTimes {
         self.0.add(&other.0).expect("the same bounds");
     }
 
+    /// As [`Times::count`].
+    pub(super) fn count(&self) -> u64 {
+        self.0.len()
+    }
+
     /// As [`Times::ms`].
     pub(super) fn ms(&self, share: f64) -> f64 {
         self.0.value_at_quantile(share) as f64 / 1e3

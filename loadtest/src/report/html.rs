@@ -59,6 +59,8 @@ impl Report {
         let mut facts = vec![
             ("workload", format!("{}: {}", self.workload, self.about)),
             ("loop", self.loop_words()),
+            ("limits", self.limit_words()),
+            ("driver", self.driver.driver.as_str().to_owned()),
             ("seed", self.seed.to_string()),
             ("server", self.url.clone()),
             ("server's build", known(self.server.build.clone())),
@@ -79,6 +81,7 @@ impl Report {
         if !weights.is_empty() {
             facts.push(("weights", weights.join(", ")));
         }
+        facts.extend(self.retry_words().map(|words| ("retries", words)));
         facts.extend(self.measures.first_fault.clone().map(|fault| ("first fault", fault)));
         facts
     }
@@ -87,12 +90,38 @@ impl Report {
         let warm_up = self.warm_up.as_secs_f64();
         match self.kind {
             Loop::Open { rate, duration, connections } => format!(
-                "open, {rate} requests/s for {} s, warm-up {warm_up} s, at most {connections} \
-                 connections",
+                "open, {} arrivals of {rate} requests/s for {} s, warm-up {warm_up} s, at most \
+                 {connections} connections",
+                self.arrivals,
                 duration.as_secs_f64()
             ),
-            Loop::Closed { clients } => format!("closed, {clients} clients, warm-up {warm_up} s"),
+            Loop::Closed { clients, until } => {
+                let requests = until.requests.map(|count| format!(", {count} requests"));
+                let duration = until.duration.map(|time| format!(", for {} s", time.as_secs_f64()));
+                format!(
+                    "closed, {clients} clients{}{}, warm-up {warm_up} s",
+                    requests.unwrap_or_default(),
+                    duration.unwrap_or_default()
+                )
+            }
         }
+    }
+
+    /// The limits of the kinds of request, in the workload's order.
+    fn limit_words(&self) -> String {
+        let word = |limit: &Option<u32>| limit.map_or("none".to_owned(), |ms| format!("{ms} ms"));
+        self.limits_ms.iter().map(word).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What became of retries, where there were any.
+    fn retry_words(&self) -> Option<String> {
+        let all = &self.retries.all;
+        (!all.is_empty()).then(|| {
+            format!(
+                "{} refused requests were sent again, {} times in all, {} of these refused again",
+                all.requests, all.sent, all.refused_again
+            )
+        })
     }
 
     fn memory(&self) -> Option<String> {

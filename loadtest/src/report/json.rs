@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Loop, Report, seconds};
+use super::{Report, seconds};
 use crate::exchange::Outcome;
 use crate::machine::Machine;
 use crate::measure::{Bin, Counts, Fairness, Group, Stage, Times};
@@ -45,6 +45,9 @@ impl Report {
                 "cpu_share": self.cpu_share(),
                 "version": env!("CARGO_PKG_VERSION"),
                 "starved_share": self.starved_share(),
+                "unsent": measures.unsent,
+                "own_connection_errors": measures.denials.own,
+                "new_connections_closed": measures.denials.closed,
             },
             "machine": machine(&self.machine),
             "first_fault": &measures.first_fault,
@@ -52,25 +55,6 @@ impl Report {
             "series": self.series(),
             "answers": self.answers(),
         })
-    }
-
-    fn run(&self) -> Value {
-        let mut run = match self.kind {
-            Loop::Open { rate, duration, connections } => json!({
-                "loop": "open", "rate": rate, "duration_s": seconds(duration), "connections": connections,
-            }),
-            Loop::Closed { clients } => json!({ "loop": "closed", "clients": clients }),
-        };
-        if !self.arrivals.is_empty() {
-            run["arrivals"] = json!(self.arrivals);
-        }
-        run["workload"] = json!(self.workload);
-        run["about"] = json!(self.about);
-        run["url"] = json!(self.url);
-        run["driver"] = json!(self.driver.as_str());
-        run["seed"] = json!(self.seed);
-        run["warm_up_s"] = json!(self.warm_up.as_secs_f64());
-        run
     }
 
     fn grouped(&self, wanted: &str) -> Value {
@@ -117,6 +101,7 @@ impl Report {
         let usage = self.server.usage.as_ref();
         json!({
             "build": self.server.build,
+            "connections_turned_away": self.server.turned_away,
             "pid": usage.and_then(|usage| usage.pid),
             "process": usage.and_then(|usage| usage.name.as_ref()),
             "cpu_s": usage.map(|usage| usage.cpu.as_secs_f64()),

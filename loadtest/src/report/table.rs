@@ -33,7 +33,7 @@ impl Display for Table<'_> {
 
 fn head(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     let Report { workload, url, seed, .. } = report;
-    let driver = report.driver.as_str();
+    let driver = report.driver.driver.as_str();
     match report.kind {
         Loop::Open { rate, duration, .. } => {
             let arrivals = &report.arrivals;
@@ -43,7 +43,7 @@ fn head(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
                  seed {seed}, {url}, {driver}"
             )?;
         }
-        Loop::Closed { clients } => {
+        Loop::Closed { clients, .. } => {
             writeln!(
                 out,
                 "closed loop, {workload}, {clients} clients, seed {seed}, {url}, {driver}"
@@ -171,7 +171,8 @@ fn groups(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     }
     writeln!(
         out,
-        "good: answered within the limit, of those admitted; under load: tokens computed while requests started"
+        "good: answered within the limit, of those admitted; under load: tokens computed after the \
+         warm-up and while requests started"
     )
 }
 

@@ -4,11 +4,15 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::*;
-use crate::exchange::{Exchange, Reply, Stages};
+use crate::drivers::Driver;
+use crate::exchange::{Denied, Exchange, Reply, Stages};
 use crate::html::tests::check;
 use crate::measure::Label;
 
 const OPEN: Loop = Loop::Open { rate: 100.0, duration: Duration::from_secs(10), connections: 64 };
+
+const CLOSED: Loop =
+    Loop::Closed { clients: 4, until: Until { requests: Some(64), duration: None } };
 
 fn label(now: Instant) -> Label {
     Label { questions: 2, limit: Some(Duration::from_millis(10)), ..Label::of(now) }
@@ -82,7 +86,7 @@ fn the_report_says_when_the_generator_is_the_bottleneck() {
     assert_eq!(late.doubts(), Vec::<String>::new());
     let machine = Machine { cores: Some(2), load_before: Some(4.5), ..Machine::default() };
     let disturbed = Report { machine, ..report(OPEN) };
-    assert!(disturbed.doubts()[0].contains("4.50 before the run, on 2 cores"));
+    assert!(disturbed.doubts()[0].contains("4.50 before the run, on 2 cores, be it"));
     let busy = Report { cpu: Duration::from_secs(2), ..report(OPEN) };
     assert!(busy.doubts()[0].contains("used 100 % of its one core"), "{:?}", busy.doubts());
 }
@@ -91,13 +95,53 @@ fn the_report_says_when_the_generator_is_the_bottleneck() {
 fn the_report_says_when_connections_ran_out_and_when_the_loop_is_closed() {
     let mut full = report(OPEN);
     (0..5).for_each(|_| full.measures.connection_wait.add(Duration::from_millis(7)));
-    assert!(full.doubts()[0].starts_with("5 requests found none of --connections 64 free"));
+    full.measures.unsent = 2;
+    let doubt = "5 requests found none of --connections 64 free, 2 of them until";
+    assert!(full.doubts()[0].starts_with(doubt), "{:?}", full.doubts());
     // Where the generator itself had no processor, that is why.
     let starved = Duration::from_millis(500);
     let busy = Report { starved, ..full };
     assert!(busy.doubts()[1].contains("waited 25 % of the time for a processor"));
-    let closed = report(Loop::Closed { clients: 4 });
+    let closed = report(CLOSED);
     assert!(closed.doubts()[0].contains("coordinated omission"));
+}
+
+#[test]
+fn the_report_says_when_connection_errors_are_of_the_generators_own_making() {
+    let mut denied = report(OPEN);
+    denied.measures.denials.add(Denied::Own);
+    for open in [700, 513, 600] {
+        denied.measures.denials.add(Denied::Closed { open });
+    }
+    let doubts = denied.doubts();
+    assert!(
+        doubts[0].starts_with("connection errors of the generator's own making: 1, as its"),
+        "{doubts:?}"
+    );
+    assert!(doubts[1].starts_with("3 new connections were closed"), "{doubts:?}");
+    assert!(doubts[1].contains("with 513 or more open"), "{doubts:?}");
+    assert_eq!(denied.json()["generator"]["new_connections_closed"], 3);
+    // The server's own word is better than a guess.
+    denied.server.turned_away = Some(2);
+    assert!(denied.doubts()[1].contains("the server says that it closed 2 connections"));
+    assert_eq!(denied.doubts().len(), 2);
+}
+
+#[test]
+fn json_says_all_that_two_runs_must_have_in_common() {
+    let driver = Settings { driver: Driver::LlamaServer, top: Some(9), ..Settings::default() };
+    let limits_ms = vec![Some(500), None];
+    let run = Report { driver, limits_ms, digest: 255, ..report(CLOSED) }.json()["run"].clone();
+    assert_eq!(
+        (&run["loop"], &run["clients"], &run["requests"]),
+        (&json!("closed"), &json!(4), &json!(64))
+    );
+    assert_eq!(run["limits_ms"], json!([500, null]));
+    assert_eq!(run["workload_digest"], "00000000000000ff");
+    assert_eq!((&run["top"], &run["fan_out"]), (&json!(9), &json!("first-alone")));
+    assert_eq!((run.get("duration_s"), run.get("model")), (None, None));
+    let run = report(OPEN).json()["run"].clone();
+    assert_eq!((&run["duration_s"], run.get("template")), (&json!(10.0), None));
 }
 
 #[test]
@@ -198,7 +242,7 @@ fn the_page_shows_shares_of_several_tenants_and_stands_without_any_answer() {
 
 #[test]
 fn a_closed_loop_is_no_alarm_by_itself() {
-    let closed = report(Loop::Closed { clients: 4 }).html();
+    let closed = report(CLOSED).html();
     assert!(closed.contains("coordinated omission") && !closed.contains("trust doubt"), "{closed}");
     let mut late = report(OPEN);
     (0..10).for_each(|_| late.measures.lag.add(Duration::from_millis(50)));

@@ -55,6 +55,15 @@ impl Page {
         values.fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
     }
 
+    /// The sum of those series of a name that have this label.
+    pub(super) fn sum_of(&self, name: &str, (label, value): (&str, &str)) -> Option<f64> {
+        let wanted = format!("{label}=\"{value}\"");
+        let has_it = |labels: &str| labels.split(',').any(|label| label.trim() == wanted);
+        let series = self.series(name).filter(|(labels, _)| has_it(labels));
+        let values = series.filter_map(|(_, value)| value.parse::<f64>().ok());
+        values.fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
+    }
+
     /// The labels of the first series of a name. Values with a comma or a quote in them are cut
     /// there.
     pub(super) fn labels(&self, name: &str) -> Option<Vec<(String, String)>> {

@@ -67,6 +67,18 @@ async fn counters_that_fell_are_of_another_process_and_tell_nothing() {
 }
 
 #[test]
+fn connections_that_were_too_many_are_told_by_the_servers_count() {
+    let page = |text: &str| Page::of(text.as_bytes()).unwrap();
+    let before = page("docket_http_connections_ended_total{reason=\"idle\"} 7\n");
+    let after = page(
+        "docket_http_connections_ended_total{reason=\"idle\"} 9\n\
+         docket_http_connections_ended_total{reason=\"address\"} 4\n",
+    );
+    assert_eq!(turned_away(&before, &after), Some(4));
+    assert_eq!([turned_away(&after, &after), turned_away(&after, &before)], [Some(0), None]);
+}
+
+#[test]
 fn series_are_summed_over_their_labels_and_names_are_whole() {
     let page =
         Page::of(b"a_total{x=\"1\"} 2\na_total{x=\"2\"} 3 1700000000\na_total_more 9\nb 1\n");

@@ -61,6 +61,14 @@ fn every_file_of_the_folder_is_shipped() {
 }
 
 #[test]
+fn the_workloads_for_overload_come_back_when_they_are_told_to() {
+    for name in ["overload", "classes"] {
+        let traffic = Workload::load(name).unwrap().traffic;
+        assert!(traffic.iter().all(|kind| kind.retries == Some(3)), "{name}");
+    }
+}
+
+#[test]
 fn an_unknown_name_lists_the_known_ones() {
     let fault = Workload::load("tinny").unwrap_err().to_string();
     assert!(fault.contains("\"tinny\"") && fault.contains("tiny, overload"), "{fault}");
@@ -207,6 +215,20 @@ fn a_limit_is_every_kinds() {
     let fault = workload.limit(Duration::ZERO).unwrap_err().to_string();
     assert_eq!(fault, "--limit is 0 ms, must be from 1 to 3600000");
     assert_eq!(Workload::parse("w", SMALL).unwrap().limit_longest(), None);
+}
+
+#[test]
+fn a_digest_tells_other_work_of_the_same_name() {
+    let of = |find: &str, put: &str| {
+        assert!(SMALL.contains(find), "{find}");
+        Workload::parse("w", &SMALL.replace(find, put)).unwrap().digest()
+    };
+    let own = of("test", "test");
+    assert_eq!(own, of("about = \"test\"", "# said otherwise\nabout = \"other\""));
+    assert_eq!(own, of("states = \"s\"", "states = \"s\"\nlimit_ms = 7"));
+    for (find, put) in [("count = 10", "count = 11"), ("zipf = 1", "in_turn = 1")] {
+        assert_ne!(own, of(find, put));
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The page of a rate sweep: how the server does as more is asked of it, and where it breaks.
 
-use super::super::{Loop, Report, percent, short, time};
+use super::super::{Report, Sweep, percent, short, time};
 use crate::exchange::Outcome;
 use crate::html::{Axis, Card, Curve, Page, Plot, Rule, curves, facts, table};
 
@@ -19,10 +19,7 @@ impl Point {
     /// Of a step's report.
     pub(crate) fn of(step: &Report) -> Self {
         Self {
-            rate: match step.kind {
-                Loop::Open { rate, .. } => rate,
-                Loop::Closed { .. } => step.offered_rate(),
-            },
+            rate: step.rate(),
             achieved: step.achieved_rate(),
             goodput: step.measures.all.offered_goodput(),
             p99_ms: step.measures.all.latency.ms(0.99),
@@ -32,7 +29,8 @@ impl Point {
 
 /// The page of a sweep: its steps in the order in which they ran, the goodput that is wanted, and
 /// the highest rate that has it.
-pub(crate) fn page(steps: &[Report], wanted: f64, knee: Option<f64>) -> String {
+pub(crate) fn page(sweep: &Sweep) -> String {
+    let (steps, wanted, knee) = (&sweep.steps, sweep.aim.goodput, sweep.knee);
     let points: Vec<Point> = steps.iter().map(Point::of).collect();
     let workload = steps.first().map_or("", |step| step.workload.as_str());
     let most = points.iter().map(|point| point.achieved).fold(0.0, f64::max);
@@ -50,26 +48,15 @@ pub(crate) fn page(steps: &[Report], wanted: f64, knee: Option<f64>) -> String {
         ),
     };
     // What holds for all steps is said once.
-    let doubts =
-        steps.iter().flat_map(Report::doubts).collect::<std::collections::BTreeSet<String>>();
+    let doubts = sweep.notes.iter().cloned().chain(steps.iter().flat_map(Report::doubts));
+    let doubts: std::collections::BTreeSet<String> = doubts.collect();
     let trust = if doubts.is_empty() {
         "The generator kept its times at every rate: the numbers are the server's.".to_owned()
     } else {
         format!("Read with care: {}.", doubts.iter().cloned().collect::<Vec<_>>().join("; "))
     };
-    let mut tiles = vec![
-        (
-            knee.map_or("none".to_owned(), |knee| format!("{}/s", short(knee))),
-            "knee: the highest rate that is good",
-        ),
-        (format!("{}/s", short(most)), "most decisions answered"),
-        (points.len().to_string(), "rates tried"),
-    ];
-    let at_knee = points.iter().filter(|point| knee.is_some_and(|knee| point.rate <= knee * 1.05));
-    let at_knee = at_knee.max_by(|a, b| a.rate.total_cmp(&b.rate));
-    tiles.extend(at_knee.map(|point| (time(point.p99_ms), "p99 at the knee")));
     let mut cards = plots(&points, wanted, knee);
-    cards.push(steps_table(steps));
+    cards.push(steps_table(sweep));
     if let Some(last) = steps.last() {
         let body = facts(&last.facts());
         cards.push(
@@ -81,10 +68,29 @@ pub(crate) fn page(steps: &[Report], wanted: f64, knee: Option<f64>) -> String {
         verdict,
         trust,
         is_doubtful: !doubts.is_empty(),
-        tiles: tiles.into_iter().map(|(value, what)| (value, what.to_owned())).collect(),
+        tiles: tiles(sweep, most),
         cards,
     }
     .html()
+}
+
+fn tiles(sweep: &Sweep, most: f64) -> Vec<(String, String)> {
+    let rates = (0..sweep.steps.len()).filter(|number| !sweep.is_second(*number)).count();
+    let mut tiles = vec![
+        (
+            sweep.knee.map_or("none".to_owned(), |knee| format!("{}/s", short(knee))),
+            "knee: the highest rate that is good",
+        ),
+        (format!("{}/s", short(most)), "most decisions answered"),
+        (rates.to_string(), "rates tried"),
+    ];
+    let is_knee = |step: &&Report| {
+        let is_rate = sweep.knee.is_some_and(|knee| step.rate().total_cmp(&knee).is_eq());
+        is_rate && sweep.holds(step)
+    };
+    let at_knee = sweep.steps.iter().find(is_knee).map(|step| step.measures.all.latency.ms(0.99));
+    tiles.extend(at_knee.map(|p99_ms| (time(p99_ms), "p99 at the knee")));
+    tiles.into_iter().map(|(value, what)| (value, what.to_owned())).collect()
 }
 
 /// Goodput, latency and what was answered against the rate that was offered.
@@ -153,7 +159,7 @@ pub(crate) fn plots(points: &[Point], wanted: f64, knee: Option<f64>) -> Vec<Str
     ]
 }
 
-fn steps_table(steps: &[Report]) -> String {
+fn steps_table(sweep: &Sweep) -> String {
     let head = [
         "offered/s",
         "answered/s",
@@ -176,15 +182,20 @@ fn steps_table(steps: &[Report]) -> String {
         );
         row
     };
-    let body = table(&head, &steps.iter().map(row).collect::<Vec<_>>());
-    let caption = "In the order in which they ran.";
+    let body = table(&head, &sweep.steps.iter().map(row).collect::<Vec<_>>());
+    let again = sweep.again_words().map_or(String::new(), |words| format!(" {words}."));
+    let caption = &format!("In the order in which they ran.{again}");
     Card { title: "Steps", caption, body: &body, is_wide: true, ..Card::default() }.html()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::super::super::Loop;
     use super::*;
     use crate::html::tests::check;
+    use crate::knee::Aim;
 
     #[test]
     fn the_plots_stand_on_points_in_any_order_without_goodput_too() {
@@ -204,15 +215,41 @@ mod tests {
 
     #[test]
     fn a_page_says_the_knee_or_that_there_is_none() {
-        let steps = || vec![Report { workload: "<w>".to_owned(), ..Report::default() }];
-        let found = page(&steps(), 0.95, Some(120.0));
+        let sweep = |knee| Sweep {
+            steps: vec![Report { workload: "<w>".to_owned(), ..Report::default() }],
+            aim: Aim { goodput: 0.95, ..Aim::default() },
+            knee,
+            ..Sweep::default()
+        };
+        let found = page(&sweep(Some(120.0)));
         check(&found);
         assert!(
             found.contains("Up to 120/s at least 95 %") && found.contains("&lt;w&gt;"),
             "{found}"
         );
-        let none = page(&steps(), 0.95, None);
+        let none = page(&sweep(None));
         assert!(none.contains("At no rate that was tried was 95 %"), "{none}");
-        check(&page(&[], 0.95, None));
+        check(&page(&Sweep::default()));
+    }
+
+    #[test]
+    fn p99_at_the_knee_is_that_of_the_step_that_held_there() {
+        let step = |rate, within_limit, p99_ms| {
+            let (duration, connections) = (Duration::from_secs(1), 1);
+            let kind = Loop::Open { rate, duration, connections };
+            let mut step = Report { kind, ..Report::default() };
+            (step.measures.all.wanted, step.measures.all.within_limit) = (2, within_limit);
+            step.measures.all.latency.add(Duration::from_millis(p99_ms));
+            step
+        };
+        // Tried twice at 100; a rate that fails is as near as five percent.
+        let steps = vec![step(100.0, 1, 7_000), step(100.0, 2, 30), step(104.0, 1, 9_000)];
+        let aim = Aim { goodput: 0.95, ..Aim::default() };
+        let sweep = Sweep { steps, aim, knee: Some(100.0), ..Sweep::default() };
+        let page = page(&sweep);
+        check(&page);
+        assert!(page.contains("<b>30.0 ms</b><span>p99 at the knee"), "{page}");
+        assert!(page.contains("<b>2</b><span>rates tried"), "{page}");
+        assert!(page.contains("rates tried again: 1, of which 1 had"), "{page}");
     }
 }
