@@ -49,7 +49,8 @@ fn refused(handle: &Handle, meta: &DecisionMeta) -> RejectReason {
     };
     assert_eq!(told, Some(ReadError::Rejected(reason.clone())));
     assert!(reason.retry_after().is_some_and(|time| !time.is_zero()), "{reason:?}");
-    assert_eq!(reason.as_str(), "tenant");
+    let is_for_tokens = matches!(reason, RejectReason::TenantRate { .. });
+    assert_eq!(reason.as_str(), if is_for_tokens { "tokens_per_minute" } else { "tenant" });
     reason
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use actors::{Lane, Prefix, ReadError, RejectReason};
+use actors::{DecisionMeta, Lane, Prefix, ReadError, RejectReason, TenantId};
 use tokio::time::sleep;
 
 use crate::fake::{expected, meta, prefix, prefix_of, spec};
@@ -82,7 +82,10 @@ async fn admission_counts_what_is_new_of_a_grown_state() {
     let waits = spawn_one(&handle, prefix(1, 8, 600), spec(1, 20));
     settle().await;
     let other = prefix(1, 9, 800);
-    let refused = handle.open(meta(&other, Lane::Normal, 1)).unwrap_err();
+    // Of another tenant: who has refused ones that are to come back gives way to them.
+    let tenant = TenantId("other".into());
+    let other = DecisionMeta { tenant, ..meta(&other, Lane::Normal, 1) };
+    let refused = handle.open(other).unwrap_err();
     assert!(matches!(refused, ReadError::Rejected(RejectReason::TokensFull { .. })), "{refused}");
     assert!(handle.open(meta(&grown(), Lane::Normal, 1)).is_ok());
     waits.await.unwrap();
