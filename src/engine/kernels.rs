@@ -18,6 +18,8 @@ mod packing;
 mod portable;
 mod precision;
 mod product;
+#[cfg(test)]
+mod sample;
 mod vocabulary;
 
 pub use attend::{Block, QueryRows, attend};

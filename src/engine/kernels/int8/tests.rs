@@ -7,16 +7,7 @@ use super::super::{PANEL_COLUMNS, STRIP_ROWS};
 use super::panels::factors;
 use super::strips::{SCALES, SUMS};
 use super::*;
-
-/// Numbers in -1..1 from a fixed sequence.
-fn numbers(count: usize, seed: u32) -> Vec<f32> {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 8) as f32 / 8_388_608.0 - 1.0
-    };
-    (0..count).map(|_| next()).collect()
-}
+use crate::engine::kernels::sample::numbers;
 
 fn strips(level: Level, left: &[f32], depth: usize) -> Int8Strips {
     let mut strips = Int8Strips::default();

@@ -3,16 +3,7 @@
 use super::super::rounding::{halves, widen};
 use super::super::{fill, write_key, write_value};
 use super::*;
-
-/// Numbers in -1..1 from a fixed sequence.
-fn numbers(count: usize, seed: u32) -> Vec<f32> {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 8) as f32 / 8_388_608.0 - 1.0
-    };
-    (0..count).map(|_| next()).collect()
-}
+use crate::engine::kernels::sample::numbers;
 
 /// A head with two blocks of keys and values, and queries on them.
 struct Head {
