@@ -48,6 +48,8 @@ pub struct Snapshot {
     pub top_bytes: Vec<(TenantId, u64)>,
     /// Actors that were lost and started again.
     pub restarts: Restarts,
+    /// Refused decisions for which room is kept when they come back.
+    pub retries_expected: usize,
     /// Decisions and prewarms that were refused since the process started, by reason.
     pub refusals: Vec<(&'static str, u64)>,
 }
@@ -73,6 +75,7 @@ impl Snapshot {
             top_reads,
             top_bytes: shared.top_bytes.load().to_vec(),
             restarts: shared.restarts.read(),
+            retries_expected: shared.retries_expected(),
             refusals: shared.meters.refusals.by_reason(),
             residency: **shared.residency.load(),
             registration: **shared.registration.load(),

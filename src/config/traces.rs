@@ -47,8 +47,7 @@ fn traces_url(endpoint: &str) -> Result<String, String> {
     let is_wanted = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     let url = Url::parse(endpoint).ok().filter(is_wanted).ok_or_else(|| {
         // What may have a password in it is not repeated, whatever else is wrong with it.
-        let told = if endpoint.contains('@') { "it".to_owned() } else { format!("{endpoint:?}") };
-        format!("{told} is no address of a collector; write http://HOST:4318 or https://HOST")
+        "it is no address of a collector; write http://HOST:4318 or https://HOST".to_owned()
     })?;
     if !url.username().is_empty() || url.password().is_some() {
         // It is not repeated: the log and the help of a fault are no place for a password.
@@ -111,6 +110,7 @@ mod tests {
             "http://user:hidden@host:port",
             "http://user:hidden@two words",
             "http://user:hidden@[::1",
+            "http://user:hidden",
             "http://host:4318/?key=hidden",
         ] {
             let (url, faults) = of(endpoint);

@@ -37,6 +37,11 @@ impl Shared {
         reason
     }
 
+    /// Refused decisions for which room is kept when they come back.
+    pub(crate) fn retries_expected(&self) -> usize {
+        self.returns().count(Instant::now().into_std())
+    }
+
     fn returns(&self) -> MutexGuard<'_, Returns> {
         self.returns.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -22,6 +22,7 @@ pub(crate) fn show(snapshot: &Snapshot, config: &Config) {
     lanes("docket_predicted_wait_seconds", seconds(snapshot.predicted_wait));
     gauge!("docket_tenant_reads").set(snapshot.tenant_reads as f64);
     gauge!("docket_tenants").set(snapshot.tenants as f64);
+    gauge!("docket_retries_expected").set(snapshot.retries_expected as f64);
     load(&snapshot.load);
     residency(&snapshot.residency, &config.cache);
     registrations(&snapshot.registration);
@@ -87,6 +88,7 @@ fn limits(config: &Config) {
         ("docket_queue_reads", scheduler.reads_max as f64),
         ("docket_queue_tokens", scheduler.tokens_max as f64),
         ("docket_tenant_reads", scheduler.tenant_reads_max as f64),
+        ("docket_retries_expected", scheduler.retry_claims_max as f64),
         ("docket_step_tokens", f64::from(scheduler.step_tokens_max)),
         ("docket_step_rows", f64::from(scheduler.rows_max)),
         ("docket_wants_waiting", cache.wants_max as f64),

@@ -133,6 +133,11 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         "Tenants with something open, or with a bucket that is not full again",
     ),
     (
+        "docket_retries_expected",
+        Gauge,
+        "Refused decisions for which room is kept when they come back",
+    ),
+    (
         "docket_states",
         Gauge,
         "States that open decisions or wants need, by how far they are; half a second old at most",

@@ -143,6 +143,12 @@ impl Returns {
         at - now
     }
 
+    /// Decisions for which room is kept.
+    pub(crate) fn count(&mut self, now: Instant) -> usize {
+        self.expire(now);
+        self.claims.len()
+    }
+
     /// Forgets claims for which nobody has come back.
     fn expire(&mut self, now: Instant) {
         while let Some((due, who)) = self.by_time.first().cloned()

@@ -62,7 +62,9 @@ fn newcomers_give_way_to_their_tenants_claims_in_their_lane_and_above() {
     assert!(!returns.gives_way(&normal(9), now + SECOND), "it is used up");
     returns.refused(normal(2), (SECOND, SECOND), now);
     assert!(returns.gives_way(&normal(9), now + SECOND + GRACE));
+    assert_eq!(returns.count(now + SECOND + GRACE), 1);
     assert!(!returns.gives_way(&normal(9), now + SECOND + GRACE + MS), "nobody came");
+    assert_eq!(returns.count(now + SECOND + GRACE + MS), 0);
     assert!(returns.claims.is_empty() && returns.by_time.is_empty() && returns.tenants.is_empty());
 }
 
