@@ -9,6 +9,7 @@ use crate::arrivals::{Arrivals, Pattern, Schedule};
 use crate::cli::{Closed, Common, Knee, Open, Reporting, Smoke, Starting};
 use crate::client::{Client, Target};
 use crate::files;
+use crate::interrupt::Interrupt;
 use crate::knee::{self, Aim, Step};
 use crate::load::{self, Load, Until};
 use crate::observe::Observation;
@@ -26,12 +27,16 @@ const SMOKE_REQUESTS: u64 = 64;
 ///
 /// # Errors
 /// When the workload, the schedule or the server's address cannot be used.
-pub(crate) async fn open(open: &Open) -> anyhow::Result<Report> {
-    run_open(open, workload(&open.common, &open.starting)?).await
+pub(crate) async fn open(open: &Open, interrupt: &Interrupt) -> anyhow::Result<Report> {
+    run_open(open, workload(&open.common, &open.starting)?, interrupt).await
 }
 
 /// An open loop of a workload that has been read.
-async fn run_open(open: &Open, workload: Workload) -> anyhow::Result<Report> {
+async fn run_open(
+    open: &Open,
+    workload: Workload,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Report> {
     let Open { common, starting, .. } = open;
     let connections = starting.connections;
     files::make_room("--connections", connections, common.driver.connections_each())?;
@@ -53,6 +58,7 @@ async fn run_open(open: &Open, workload: Workload) -> anyhow::Result<Report> {
     report.arrivals = arrivals;
 
     let load = Load::new(client, requests, warm_up);
+    let _ending = interrupt.ends(&load)?;
     load.make_resident().await?;
     let observation = Observation::begin(&open.common, &load, Some(duration)).await?;
     let (cpu, starved) = (cpu_time(), starved_time());
@@ -62,6 +68,7 @@ async fn run_open(open: &Open, workload: Workload) -> anyhow::Result<Report> {
     observation.end(&mut report).await;
     (report.measures, report.load, report.whole) = load.finish();
     report.retries = load.retries();
+    report.stopped = load.stopped();
     Ok(report)
 }
 
@@ -69,7 +76,7 @@ async fn run_open(open: &Open, workload: Workload) -> anyhow::Result<Report> {
 ///
 /// # Errors
 /// When the workload has no limits, or a step cannot run.
-pub(crate) async fn knee(knee: &Knee) -> anyhow::Result<Sweep> {
+pub(crate) async fn knee(knee: &Knee, interrupt: &Interrupt) -> anyhow::Result<Sweep> {
     let workload = workload(&knee.common, &knee.starting)?;
     let Knee { from, goodput, precision, duration, pause, .. } = *knee;
     let Common { warm_up, seed, .. } = knee.common;
@@ -90,9 +97,9 @@ pub(crate) async fn knee(knee: &Knee) -> anyhow::Result<Sweep> {
         let common = Common { seed, ..knee.common.clone() };
         let starting = knee.starting.clone();
         let open = Open { common, starting, rate: Some(rate), duration: Some(duration) };
-        run_open(&open, workload.clone()).await
+        run_open(&open, workload.clone(), interrupt).await
     };
-    let mut sweep = knee::search(&aim, step).await?;
+    let mut sweep = knee::search(&aim, interrupt.clone(), step).await?;
     if limit * 2 > duration.saturating_sub(warm_up) {
         sweep.notes.push(format!(
             "the longest limit, {limit:?}, is over half of what a step measures: a queue that \
@@ -106,7 +113,7 @@ pub(crate) async fn knee(knee: &Knee) -> anyhow::Result<Sweep> {
 ///
 /// # Errors
 /// When the workload or the server's address cannot be used.
-pub(crate) async fn closed(closed: &Closed) -> anyhow::Result<Report> {
+pub(crate) async fn closed(closed: &Closed, interrupt: &Interrupt) -> anyhow::Result<Report> {
     let each = closed.common.driver.connections_each();
     files::make_room("--clients", closed.clients, each)?;
     let workload = Workload::load(&closed.common.workload)?;
@@ -118,6 +125,7 @@ pub(crate) async fn closed(closed: &Closed) -> anyhow::Result<Report> {
     let mut report = report(&closed.common, &requests, kind)?;
 
     let load = Load::new(client, requests, closed.common.warm_up);
+    let _ending = interrupt.ends(&load)?;
     load.make_resident().await?;
     let observation = Observation::begin(&closed.common, &load, duration).await?;
     let cpu = cpu_time();
@@ -126,6 +134,7 @@ pub(crate) async fn closed(closed: &Closed) -> anyhow::Result<Report> {
     observation.end(&mut report).await;
     (report.measures, report.load, report.whole) = load.finish();
     report.retries = load.retries();
+    report.stopped = load.stopped();
     Ok(report)
 }
 
@@ -133,7 +142,7 @@ pub(crate) async fn closed(closed: &Closed) -> anyhow::Result<Report> {
 ///
 /// # Errors
 /// As [`closed`].
-pub(crate) async fn smoke(smoke: &Smoke) -> anyhow::Result<Report> {
+pub(crate) async fn smoke(smoke: &Smoke, interrupt: &Interrupt) -> anyhow::Result<Report> {
     let common = Common {
         url: smoke.url.clone(),
         driver: smoke.driver.clone(),
@@ -146,7 +155,7 @@ pub(crate) async fn smoke(smoke: &Smoke) -> anyhow::Result<Report> {
     };
     let Smoke { clients, requests, duration, .. } = *smoke;
     let requests = requests.or(duration.is_none().then_some(SMOKE_REQUESTS));
-    closed(&Closed { common, clients, requests, duration }).await
+    closed(&Closed { common, clients, requests, duration }, interrupt).await
 }
 
 /// The workload, with the limit of the command line.

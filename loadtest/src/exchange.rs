@@ -1,5 +1,7 @@
 //! One request's end: its one terminal outcome, its times, and what the server said about it.
 
+use std::time::SystemTime;
+
 use hyper::{HeaderMap, StatusCode};
 use tokio::time::Instant;
 
@@ -120,7 +122,7 @@ pub(crate) struct Reply {
     pub(crate) status: u16,
     /// `x-docket-reason`.
     pub(crate) reason: Option<String>,
-    /// `retry-after-ms`, else `Retry-After`.
+    /// `retry-after-ms`, else `Retry-After`, in seconds or as a date.
     pub(crate) retry_after_ms: Option<u64>,
     pub(crate) computed_tokens: u64,
     pub(crate) cached_tokens: u64,
@@ -157,7 +159,8 @@ impl Reply {
             status: status.as_u16(),
             reason: text("x-docket-reason").map(str::to_owned),
             retry_after_ms: whole("retry-after-ms")
-                .or(whole("retry-after").map(|s| s.saturating_mul(1_000))),
+                .or(whole("retry-after").map(|s| s.saturating_mul(1_000)))
+                .or(text("retry-after").and_then(|date| ms_until(date, SystemTime::now()))),
             computed_tokens: tokens(whole("x-docket-computed-tokens")),
             cached_tokens: tokens(whole("x-docket-cached-tokens")),
             input_tokens: None,
@@ -166,6 +169,14 @@ impl Reply {
             stages: text("server-timing").and_then(server_timing).or_else(|| own_headers(&text)),
         }
     }
+}
+
+/// Milliseconds until a date; 0 where it has passed.
+///
+/// Source: RFC 9110, section 5.6.7.
+fn ms_until(date: &str, now: SystemTime) -> Option<u64> {
+    let left = httpdate::parse_http_date(date).ok()?.duration_since(now).unwrap_or_default();
+    u64::try_from(left.as_millis()).ok()
 }
 
 /// A number of tokens as a server says it; 0 where it says none, at most [`TOKENS_MAX`].
@@ -224,6 +235,8 @@ pub(crate) fn ms_as_us(milliseconds: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -279,6 +292,12 @@ mod tests {
             (Some(1_200), Some("queue_full"))
         );
         assert_eq!(of(&[("retry-after", "2")]).retry_after_ms, Some(2_000));
+        assert_eq!(of(&[("retry-after", "soon")]).retry_after_ms, None);
+        // Long ago.
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        assert_eq!(of(&[("retry-after", date)]).retry_after_ms, Some(0));
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_775);
+        assert_eq!(ms_until(date, now), Some(2_000));
     }
 
     #[test]

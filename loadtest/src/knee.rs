@@ -7,10 +7,10 @@
 use std::time::Duration;
 
 use anyhow::{bail, ensure};
-use tokio::time::sleep;
 
 use crate::arrivals::{RATE_MAX, REQUESTS_MAX};
 use crate::exchange::Outcome;
+use crate::interrupt::Interrupt;
 use crate::random::Random;
 use crate::report::{Report, STEP_TITLES, Sweep};
 
@@ -108,6 +108,7 @@ impl Search {
 /// When the first rate cannot be used, a step cannot run, or a server answers nothing but errors.
 pub(crate) async fn search(
     aim: &Aim,
+    mut interrupt: Interrupt,
     mut run: impl AsyncFnMut(Step) -> anyhow::Result<Report>,
 ) -> anyhow::Result<Sweep> {
     let (mut search, mut tries) = (Search::new(aim)?, 0);
@@ -116,10 +117,20 @@ pub(crate) async fn search(
     while let Some(rate) = search.next().filter(|_| sweep.steps.len() < STEPS_MAX) {
         if !sweep.steps.is_empty() {
             // A step ends when all of its requests have; what they left behind may still go on.
-            sleep(aim.pause).await;
+            interrupt.sleep(aim.pause).await;
         }
         let seed = step_seed(aim.seed, sweep.steps.len());
-        let report = run(Step { rate, seed }).await?;
+        if interrupt.is_pressed() {
+            break;
+        }
+        let report = match run(Step { rate, seed }).await {
+            Err(_) if interrupt.is_pressed() => break,
+            report => report?,
+        };
+        if report.stopped.is_some() {
+            // It is no whole step.
+            break;
+        }
         check(&report)?;
         let holds = report.offered_goodput() >= aim.goodput;
         tries += 1;
@@ -132,6 +143,7 @@ pub(crate) async fn search(
         }
     }
     (sweep.knee, sweep.failed) = (search.held, search.failed);
+    sweep.is_interrupted = interrupt.is_pressed();
     Ok(sweep)
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use tokio::select;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep_until};
@@ -52,6 +53,9 @@ pub(crate) struct Load<D> {
     /// Until when requests start; none where that is not known beforehand.
     starts_until: Cell<Option<Instant>>,
     last_end: Cell<Instant>,
+    /// When it was told to end before its time.
+    stopped: Cell<Option<Instant>>,
+    stop: Notify,
 }
 
 impl<D: Driver + 'static> Load<D> {
@@ -70,6 +74,8 @@ impl<D: Driver + 'static> Load<D> {
             warm_up,
             starts_until: Cell::new(None),
             last_end: Cell::new(now),
+            stopped: Cell::new(None),
+            stop: Notify::new(),
         })
     }
 
@@ -85,12 +91,14 @@ impl<D: Driver + 'static> Load<D> {
         for worker in workers {
             worker.await.context("a prewarm of the generator panicked")??;
         }
+        ensure!(self.stopped.get().is_none(), "interrupted before anything was measured");
         Ok(())
     }
 
     async fn prewarm(self: Rc<Self>, wanted: Rc<RefCell<Vec<Planned>>>) -> anyhow::Result<()> {
         loop {
-            let Some(planned) = wanted.borrow_mut().pop() else { return Ok(()) };
+            let next = wanted.borrow_mut().pop().filter(|_| self.stopped.get().is_none());
+            let Some(planned) = next else { return Ok(()) };
             let request = self.requests.borrow_mut().write(&planned);
             let exchange = self.driver.send(request).await;
             ensure!(
@@ -115,7 +123,7 @@ impl<D: Driver + 'static> Load<D> {
         connections: u32,
         mut pacer: Pacer,
     ) -> anyhow::Result<()> {
-        let (slots, count) = (Arc::new(Semaphore::new(connections as usize)), plan.len() as u64);
+        let (slots, mut count) = (Arc::new(Semaphore::new(connections as usize)), 0);
         let began = Instant::now();
         self.begin(began);
         self.starts_until.set(Some(began + lasts));
@@ -123,14 +131,20 @@ impl<D: Driver + 'static> Load<D> {
         let mut freed = began;
         for Start { at_us, planned } in plan {
             let intended = began + Duration::from_micros(at_us);
-            pacer.until(intended).await?;
-            let slot = if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
-                slot
-            } else {
+            let slot = async {
+                pacer.until(intended).await?;
+                if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
+                    return anyhow::Ok(slot);
+                }
                 let slot = Arc::clone(&slots).acquire_owned().await?;
                 freed = Instant::now();
-                slot
+                Ok(slot)
             };
+            let slot = select! {
+                () = self.stop.notified() => break,
+                slot = slot => slot?,
+            };
+            count += 1;
             let waited = intended < freed;
             let request = self.requests.borrow_mut().write(&planned);
             let load = UnderWay::of(self);
@@ -155,7 +169,8 @@ impl<D: Driver + 'static> Load<D> {
         self.starts_until.set(deadline);
         let left = Rc::new(Cell::new(until.requests.unwrap_or(u64::MAX)));
         let work = |load: Rc<Self>, left: Rc<Cell<u64>>| async move {
-            while left.get() > 0 && deadline.is_none_or(|deadline| Instant::now() < deadline) {
+            let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            while left.get() > 0 && !is_over() && load.stopped.get().is_none() {
                 left.set(left.get() - 1);
                 let request = load.next();
                 load.send(request, Instant::now(), false, None).await;
@@ -172,6 +187,21 @@ impl<D: Driver + 'static> Load<D> {
             self.starts_until.set(Some(deadline.map_or(ended, |deadline| deadline.min(ended))));
         }
         Ok(())
+    }
+
+    /// Starts no more requests; what is under way ends as it would.
+    pub(crate) fn stop(&self) {
+        let now = Instant::now();
+        if self.starts_until.get().is_none_or(|until| now < until) {
+            self.stopped.set(Some(now));
+            self.starts_until.set(Some(now));
+            self.stop.notify_one();
+        }
+    }
+
+    /// How long it had gone on when it was told to end before its time; none where it was not.
+    pub(crate) fn stopped(&self) -> Option<Duration> {
+        self.stopped.get().map(|at| at.saturating_duration_since(self.began.get()))
     }
 
     /// Notes when the run begins, and its measures after the warm-up.
@@ -340,6 +370,8 @@ pub(crate) fn plan(requests: &mut Requests, starts_us: &[u64]) -> Vec<Start> {
     plan
 }
 
+#[cfg(test)]
+mod interrupt_tests;
 #[cfg(test)]
 mod retry_tests;
 #[cfg(test)]

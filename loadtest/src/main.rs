@@ -20,6 +20,7 @@ mod drivers;
 mod exchange;
 mod files;
 mod html;
+mod interrupt;
 mod knee;
 mod load;
 mod machine;
@@ -35,10 +36,11 @@ mod retries;
 mod server;
 mod workload;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use clap::Parser as _;
 
 use cli::{Cli, Command, Common};
+use interrupt::Interrupt;
 use report::Sweep;
 
 fn main() -> anyhow::Result<()> {
@@ -47,18 +49,26 @@ fn main() -> anyhow::Result<()> {
     let tasks = tokio::task::LocalSet::new();
     let (report, json, html) = match &cli.command {
         Command::Open(open) => {
-            let report = tasks.block_on(&runtime, commands::open(open))?;
+            let report = tasks
+                .block_on(&runtime, async { commands::open(open, &Interrupt::listen()).await })?;
             (report, open.common.json.as_ref(), open.common.reporting.html.as_ref())
         }
         Command::Closed(closed) => {
-            let report = tasks.block_on(&runtime, commands::closed(closed))?;
+            let report = tasks.block_on(&runtime, async {
+                commands::closed(closed, &Interrupt::listen()).await
+            })?;
             (report, closed.common.json.as_ref(), closed.common.reporting.html.as_ref())
         }
         Command::Knee(knee) => {
-            let sweep = tasks.block_on(&runtime, commands::knee(knee))?;
+            let sweep = tasks
+                .block_on(&runtime, async { commands::knee(knee, &Interrupt::listen()).await })?;
             return finish_knee(&sweep, &knee.common);
         }
-        Command::Smoke(smoke) => (tasks.block_on(&runtime, commands::smoke(smoke))?, None, None),
+        Command::Smoke(smoke) => {
+            let report = tasks
+                .block_on(&runtime, async { commands::smoke(smoke, &Interrupt::listen()).await })?;
+            (report, None, None)
+        }
         Command::Compare(files) => return compare::run(files),
         Command::Null(null) => {
             println!("answering every request at once on http://127.0.0.1:{}", null.port);
@@ -71,6 +81,9 @@ fn main() -> anyhow::Result<()> {
     }
     if let Some(path) = html {
         report::write(path, &report.html())?;
+    }
+    if let Some(interrupted) = report.interrupted() {
+        bail!("{interrupted}");
     }
     let (answered, sent) = (report.answered(), report.sent());
     let wants_all = matches!(cli.command, Command::Smoke(_));
@@ -88,6 +101,7 @@ fn finish_knee(sweep: &Sweep, common: &Common) -> anyhow::Result<()> {
     if let Some(path) = &common.reporting.html {
         report::write(path, &sweep.html())?;
     }
+    ensure!(!sweep.is_interrupted, "interrupted after {} steps", sweep.steps.len());
     ensure!(sweep.knee.is_some(), "{}", sweep.verdict());
     Ok(())
 }

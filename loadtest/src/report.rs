@@ -70,6 +70,8 @@ pub(crate) struct Report {
     pub(crate) machine: Machine,
     /// How long the generator was ready to run and had no processor, in an open loop.
     pub(crate) starved: Duration,
+    /// When Ctrl-C ended it, from its beginning.
+    pub(crate) stopped: Option<Duration>,
 }
 
 impl Default for Report {
@@ -96,6 +98,7 @@ impl Default for Report {
             server: Seen::default(),
             machine: Machine::default(),
             starved: Duration::ZERO,
+            stopped: None,
         }
     }
 }

@@ -46,7 +46,8 @@ struct Usage {
     input_tokens: u64,
 }
 
-/// Reads a body; none where it does not have as many answers as there are questions.
+/// Reads a body; none where it does not have one answer for each question, by name where answers have
+/// one.
 pub(super) fn read(body: &[u8], asked: &[Rc<Question>], wants: bool) -> Option<Read> {
     let input_tokens = |usage: Option<&RawValue>| {
         let usage = serde_json::from_str::<Usage>(usage?.get()).ok()?;
@@ -54,13 +55,13 @@ pub(super) fn read(body: &[u8], asked: &[Rc<Question>], wants: bool) -> Option<R
     };
     if wants && let Ok(whole) = serde_json::from_slice::<Body<'_, Entries<Option<One>>>>(body) {
         let Entries(entries, _) = whole.answers;
-        let distributions = distributions(&entries, asked);
+        let distributions = Some(distributions(&entries, asked)?);
         let input_tokens = input_tokens(whole.usage);
         return (entries.len() == asked.len()).then_some(Read { distributions, input_tokens });
     }
-    let whole = serde_json::from_slice::<Body<'_, Count>>(body).ok()?;
+    let whole = serde_json::from_slice::<Body<'_, Names>>(body).ok()?;
     let input_tokens = input_tokens(whole.usage);
-    (whole.answers.0 == asked.len()).then_some(Read { distributions: None, input_tokens })
+    whole.answers.are_of(asked).then_some(Read { distributions: None, input_tokens })
 }
 
 /// A distribution for each question; an empty one where its answer has none. None where one has no
@@ -132,38 +133,56 @@ impl One {
     }
 }
 
-/// How many entries a JSON object or a list has.
-struct Count(usize);
+/// Names of the entries of a JSON object, or how many a list has.
+enum Names {
+    Of(Vec<String>),
+    None(usize),
+}
 
-impl<'de> Deserialize<'de> for Count {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(Counter)
+impl Names {
+    /// Whether each question has one of them.
+    fn are_of(&self, asked: &[Rc<Question>]) -> bool {
+        let Self::Of(names) = self else {
+            return matches!(self, Self::None(count) if *count == asked.len());
+        };
+        let has = |(index, question): (usize, &Rc<Question>)| {
+            let name = Named(question, index).to_string();
+            // Nearly always they come in the order asked.
+            names.get(index) == Some(&name) || names.contains(&name)
+        };
+        names.len() == asked.len() && asked.iter().enumerate().all(has)
     }
 }
 
-struct Counter;
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(NamesVisitor)
+    }
+}
 
-impl<'de> Visitor<'de> for Counter {
-    type Value = Count;
+struct NamesVisitor;
+
+impl<'de> Visitor<'de> for NamesVisitor {
+    type Value = Names;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("an object or a list")
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Count, M::Error> {
-        let mut count = 0;
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
-            count += 1;
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Names, M::Error> {
+        let mut names = Vec::new();
+        while let Some((name, IgnoredAny)) = map.next_entry()? {
+            names.push(name);
         }
-        Ok(Count(count))
+        Ok(Names::Of(names))
     }
 
-    fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<Count, S::Error> {
+    fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<Names, S::Error> {
         let mut count = 0;
         while list.next_element::<IgnoredAny>()?.is_some() {
             count += 1;
         }
-        Ok(Count(count))
+        Ok(Names::None(count))
     }
 }
 
@@ -293,13 +312,17 @@ mod tests {
         // A shape that nobody knows is an answer all the same.
         let foreign = br#"{"answers": {"q0": 1, "q1": "b", "q2": []}}"#;
         assert_eq!(wanted(foreign).unwrap().distributions, None);
-        let renamed = br#"{"answers": {"x": {}, "q1": {}, "q2": {}}}"#;
-        assert_eq!(wanted(renamed).unwrap().distributions, None);
     }
 
     #[test]
     fn an_answer_to_every_question_is_wanted() {
         assert_eq!(wanted(br#"{"answers": {"q0": {"noul": 0.5}, "q1": {}}, "usage": {}}"#), None);
+        for renamed in [
+            &br#"{"answers": {"x": {}, "q1": {}, "q2": {}}}"#[..],
+            br#"{"answers": {"x": 1, "q1": 1, "q2": 1}}"#,
+        ] {
+            assert_eq!((wanted(renamed), read(renamed, &asked(), false)), (None, None));
+        }
         assert_eq!(wanted(br#"{"answers": {"q0": {}, "q1": {}, "q2": {}, "q3": {}}}"#), None);
         assert_eq!([&b"{\"answers\":"[..], b"[]", b""].map(wanted), [None, None, None]);
     }

@@ -138,7 +138,7 @@ async fn sweep(aim: &Aim, wait_max: Duration) -> Sweep {
         let kind = Loop::Open { rate, duration: aim.duration, connections: 10_000 };
         Ok(Report { kind, seed, measures, load, whole, ..Report::default() })
     };
-    LocalSet::new().run_until(search(aim, step)).await.unwrap()
+    LocalSet::new().run_until(search(aim, Interrupt::never(), step)).await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,7 +175,9 @@ async fn a_server_that_refuses_what_would_be_late_gains_nothing_by_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_holds_has_no_knee() {
-    let none = search(&aim(), async |Step { rate, .. }| Ok(refused(rate))).await.unwrap();
+    let none = search(&aim(), Interrupt::never(), async |Step { rate, .. }| Ok(refused(rate)))
+        .await
+        .unwrap();
     assert_eq!((none.knee, none.is_found()), (None, false));
     let verdict = none.verdict();
     assert!(verdict.starts_with("no knee: the goodput is below 0.95 even at 1.11"), "{verdict}");
@@ -207,7 +209,7 @@ async fn a_rate_is_too_much_only_where_it_was_twice() {
         tries.push(seed);
         Ok(step(rate, rate <= 55.0 && tries.len() == 2))
     };
-    let sweep = search(&aim(), run).await.unwrap();
+    let sweep = search(&aim(), Interrupt::never(), run).await.unwrap();
     assert_eq!((sweep.knee, sweep.failed), (Some(54.17), Some(56.57)));
     assert!(seeds.borrow().values().all(|tries| tries.len() == 2 && tries[0] != tries[1]));
     let json = sweep.json();
@@ -225,7 +227,7 @@ async fn a_rate_is_too_much_only_where_it_was_twice() {
 #[tokio::test(start_paused = true)]
 async fn what_holds_at_once_is_not_tried_again() {
     let run = async |Step { rate, .. }| Ok(step(rate, true));
-    let sweep = search(&aim(), run).await.unwrap();
+    let sweep = search(&aim(), Interrupt::never(), run).await.unwrap();
     let table = sweep.table().to_string();
     assert!(sweep.failed.is_none() && !table.contains("again"), "{table}");
     let run = &sweep.json()["run"];
@@ -252,9 +254,30 @@ async fn errors_end_the_search_as_they_are_no_matter_of_the_rate() {
         let kind = Loop::Open { rate, duration: aim().duration, connections: 10 };
         Ok(Report { kind, measures: load.finish().0, ..Report::default() })
     };
-    let fault = LocalSet::new().run_until(search(&aim(), run)).await.unwrap_err().to_string();
+    let fault = LocalSet::new()
+        .run_until(search(&aim(), Interrupt::never(), run))
+        .await
+        .unwrap_err()
+        .to_string();
     assert_eq!(fault, "all 3 requests of a step failed: connection refused");
     let none = async |Step { .. }| Ok(Report::default());
-    let fault = search(&aim(), none).await.unwrap_err().to_string();
+    let fault = search(&aim(), Interrupt::never(), none).await.unwrap_err().to_string();
     assert!(fault.contains("had a limit; --limit gives every kind one"), "{fault}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_search_has_the_steps_that_were_whole() {
+    let (press, pressed) = tokio::sync::watch::channel(false);
+    let count = Cell::new(0);
+    let run = async |Step { rate, .. }| {
+        count.set(count.get() + 1);
+        if count.get() == 3 {
+            press.send_replace(true);
+        }
+        let stopped = (count.get() == 3).then_some(Duration::from_secs(1));
+        Ok(Report { stopped, ..step(rate, true) })
+    };
+    let sweep = search(&aim(), Interrupt::by(pressed), run).await.unwrap();
+    assert_eq!((count.get(), sweep.steps.len(), sweep.is_interrupted), (3, 2, true));
+    assert_eq!((sweep.knee, sweep.failed), (Some(20.0), None));
 }

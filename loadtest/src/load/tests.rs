@@ -69,7 +69,7 @@ fn stalls(at: Duration, _: u64) -> (Duration, Outcome) {
     (end, Outcome::Answered)
 }
 
-fn requests(workload: &str) -> Requests {
+pub(super) fn requests(workload: &str) -> Requests {
     Requests::new(Workload::load(workload).unwrap(), &BTreeMap::new(), "test", 1).unwrap()
 }
 

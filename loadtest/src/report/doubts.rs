@@ -17,7 +17,8 @@ const LOAD_PER_CORE_MAX: f64 = 2.0;
 impl Report {
     /// Whether the numbers are the server's, in words; nothing where there is no doubt.
     pub(super) fn doubts(&self) -> Vec<String> {
-        let mut doubts: Vec<String> = self.unprepared().into_iter().collect();
+        let mut doubts: Vec<String> = self.interrupted().into_iter().collect();
+        doubts.extend(self.unprepared());
         match self.kind {
             Loop::Open { connections, .. } => doubts.extend(self.late(connections)),
             Loop::Closed { .. } => doubts.push(
@@ -29,6 +30,16 @@ impl Report {
         doubts.extend(self.denied());
         doubts.extend(self.busy().into_iter().chain(self.disturbed()));
         doubts
+    }
+
+    /// That it did not go on as long as it was to; nothing where it did.
+    pub(crate) fn interrupted(&self) -> Option<String> {
+        let stopped = self.stopped?;
+        let warm_up = match self.sent() {
+            0 => ", before anything was measured",
+            _ => "",
+        };
+        Some(format!("it was interrupted after {:.1} s{warm_up}", stopped.as_secs_f64()))
     }
 
     /// What made requests of an open loop late.

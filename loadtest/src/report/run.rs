@@ -29,6 +29,7 @@ impl Report {
         self.put_driver(&mut run);
         run["seed"] = json!(self.seed);
         run["warm_up_s"] = json!(self.warm_up.as_secs_f64());
+        put(&mut run, "interrupted_after_s", self.stopped.map(|time| json!(time.as_secs_f64())));
         run
     }
 

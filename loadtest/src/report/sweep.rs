@@ -19,6 +19,8 @@ pub(crate) struct Sweep {
     pub(crate) failed: Option<f64>,
     /// What was looked for.
     pub(crate) aim: Aim,
+    /// Whether Ctrl-C ended it before its end.
+    pub(crate) is_interrupted: bool,
     /// What is to be known about the search, in words.
     pub(crate) notes: Vec<String>,
 }
