@@ -1,7 +1,7 @@
 //! What the kernels are tried on.
 
 /// Numbers in -1..1 from a fixed sequence.
-pub fn numbers(count: usize, seed: u32) -> Vec<f32> {
+pub(crate) fn numbers(count: usize, seed: u32) -> Vec<f32> {
     let mut state = seed;
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
