@@ -67,7 +67,7 @@ async def run(setting: Setting) -> Result:
             other = await stack.enter_async_context(llama(setting, model, SLOTS, context))
             sides = (Side("docket", server.url), Side("llama", other, ("--driver", "llama-server")))
             is_small = model == setting.model
-            match = Match(model, sides, *(setting.pick((6, 10), (15, 45)) if is_small else (60, 120)))
+            match = Match(model, sides, *(setting.pick((6, 10), (10, 30)) if is_small else (30, 60)))
             for workload in WORKLOADS:
                 await _compared(setting, match, workload, result)
     return result
