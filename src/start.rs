@@ -6,6 +6,7 @@ mod desk;
 mod details;
 mod keys;
 mod model;
+mod open_files;
 pub mod panics;
 mod reread;
 pub mod serving;
@@ -256,7 +257,8 @@ async fn answer_until(
     router: axum::Router,
     stop: impl Future<Output = ()>,
 ) {
-    let (all, wire) = (config.http.connections_max, &config.http.wire);
+    let all = open_files::connections(config.http.connections_max);
+    let wire = &config.http.wire;
     let limits = ServeConfig {
         connections_max: all as usize,
         connections_per_address: wire.per_address(all) as usize,

@@ -9,7 +9,7 @@ use std::time::{Instant, SystemTime};
 
 use actors::{Lane, TenantId};
 use arc_swap::ArcSwap;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue};
 
 use crate::config::keys::{ApiKey, TENANT_DEFAULT};
 use crate::dialect::problem::RequestFault;
@@ -17,7 +17,7 @@ use crate::error::DecideError;
 use crate::service::ModelEntry;
 use crate::tenants::{Found, KeyId, Keyring, Quota, Rates, Tenant, is_tenant_name, listed};
 
-use super::headers::{API_KEY, FAIRNESS_ID};
+use super::headers::{API_KEY, FAIRNESS_ID, once};
 use super::respond::excerpt;
 
 /// Most keys of the command line.
@@ -81,15 +81,18 @@ impl AuthConfig {
         self.keys.is_none()
     }
 
-    /// Whose key a request with these headers has; `None` where that is missing, unknown or expired.
+    /// Whose key a request with these headers has; `None` where that is missing, unknown or expired, or
+    /// a header has two.
     pub(super) fn grant(&self, headers: &HeaderMap) -> Option<Grant> {
         let Some(keys) = &self.keys else {
             let tenant = TenantId(Arc::from(TENANT_DEFAULT));
             return Some(Grant { tenant, holder: None });
         };
         let keys = keys.load();
-        let bearer = headers.get(header::AUTHORIZATION).and_then(|value| bearer(value.as_bytes()));
-        let api_key = headers.get(API_KEY).map(HeaderValue::as_bytes);
+        let one = |name| once(headers, name);
+        let (bearer_value, api_key) = (one("authorization").ok()?, one(API_KEY).ok()?);
+        let bearer = bearer_value.and_then(|value| bearer(value.as_bytes()));
+        let api_key = api_key.map(HeaderValue::as_bytes);
         let now = SystemTime::now();
         let found = bearer.into_iter().chain(api_key).find_map(|key| holder(&keys, key, now));
         found.map(|holder| Grant { tenant: holder.name.clone(), holder: Some(holder) })
@@ -109,7 +112,7 @@ impl Grant {
     /// # Errors
     /// [`RequestFault::NotAllowed`], [`RequestFault::Header`].
     pub(super) fn acting(mut self, headers: &HeaderMap) -> Result<Self, RequestFault> {
-        if let (Some(holder), Some(sub)) = (&self.holder, headers.get(FAIRNESS_ID)) {
+        if let (Some(holder), Some(sub)) = (&self.holder, once(headers, FAIRNESS_ID)?) {
             self.tenant = sub_tenant(holder, sub)?;
         }
         Ok(self)
@@ -270,6 +273,15 @@ mod tests {
             assert_eq!(tenant(&auth, &[(name, value)]), None);
         }
         assert_eq!(tenant(&auth, &[]), None);
+        for (values, whose) in [(["k1", "k1"], Some("acme")), (["k1", "k=3"], None)] {
+            let headers = values.map(|value| ("x-api-key", value));
+            let mut sent = HeaderMap::new();
+            for (name, value) in headers {
+                sent.append(name, value.parse().unwrap());
+            }
+            let found = auth.grant(&sent).map(|grant| grant.tenant.0.to_string());
+            assert_eq!(found.as_deref(), whose, "{values:?}");
+        }
     }
 
     #[test]
@@ -311,6 +323,11 @@ mod tests {
         for name in ["a/b", "", "a b", &"x".repeat(65)] {
             assert!(matches!(sub(name), Err(RequestFault::Header { .. })), "{name}");
         }
+        let mut twice = sent(&[(FAIRNESS_ID, "ann")]);
+        twice.append(FAIRNESS_ID, "eve".parse().unwrap());
+        let gateway = Grant { tenant: holder.name.clone(), holder: Some(holder) };
+        let refused = gateway.acting(&twice).unwrap_err();
+        assert!(matches!(refused, RequestFault::Header { name: FAIRNESS_ID, .. }), "{refused}");
     }
 
     #[test]

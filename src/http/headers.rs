@@ -11,6 +11,10 @@ use crate::question::answer::Cost;
 use crate::tenants::Quota;
 
 use super::respond::excerpt;
+pub(super) use single::once;
+use single::text;
+
+mod single;
 
 pub(super) const API_KEY: &str = "x-api-key";
 pub(super) const DIALECT: &str = "x-docket-dialect";
@@ -83,17 +87,6 @@ pub(super) fn add_quotas(headers: &mut HeaderMap, requests: Option<Quota>, token
 /// In whole seconds.
 fn rounded_up(time: Duration) -> u64 {
     time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0))
-}
-
-fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, RequestFault> {
-    match headers.get(name).map(HeaderValue::to_str) {
-        None => Ok(None),
-        Some(Ok(value)) => Ok(Some(value)),
-        Some(Err(_)) => {
-            let message = "must be visible ASCII characters".to_owned();
-            Err(RequestFault::Header { name, message })
-        }
-    }
 }
 
 fn lane(value: &str) -> Result<Lane, RequestFault> {

@@ -149,11 +149,12 @@ pub async fn serve(
     let (stopping, stop) = watch::channel(false);
     let mut connections = JoinSet::new();
     let mut shutdown = std::pin::pin!(shutdown);
+    let mut failures = 0;
     loop {
         let (stream, from) = tokio::select! {
             biased;
             () = &mut shutdown => break,
-            accepted = accept(&listener, &slots) => accepted,
+            accepted = accept(&listener, &slots, &mut failures) => accepted,
         };
         while connections.try_join_next().is_some() {}
         let Some(slot) = slots.take(from.ip()) else {
@@ -176,14 +177,25 @@ pub async fn serve(
     cut
 }
 
-/// Waits for room and then for a connection.
-async fn accept(listener: &TcpListener, slots: &Slots) -> (TcpStream, SocketAddr) {
+/// Waits for room and then for a connection. One that cannot be taken, for want of open files mostly,
+/// makes the longest idle one leave: nothing else may give any back.
+///
+/// * `failures`: how many could not; told the more seldom, the more there are.
+async fn accept(
+    listener: &TcpListener,
+    slots: &Slots,
+    failures: &mut u64,
+) -> (TcpStream, SocketAddr) {
     slots.room().await;
     loop {
         match listener.accept().await {
             Ok(accepted) => return accepted,
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                *failures += 1;
+                if failures.is_power_of_two() {
+                    tracing::warn!(%error, failures, "a connection could not be accepted");
+                }
+                slots.spare();
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }

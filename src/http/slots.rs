@@ -129,6 +129,14 @@ impl Slots {
         }
     }
 
+    /// Asks the one that is idle longest to leave, if that is long enough and nobody leaves yet.
+    pub(super) fn spare(&self) {
+        let mut taken = self.taken();
+        if taken.leaving == 0 {
+            taken.ask_one(self.limits.idle_min);
+        }
+    }
+
     fn make_room(&self) -> Room {
         let mut taken = self.taken();
         if taken.open.len() < self.limits.connections_max {
@@ -317,6 +325,22 @@ pub(super) mod tests {
         }
         open.push(slots.take(address("127.0.0.1")).unwrap());
         assert!(asked(&open).iter().all(|asked| !asked));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_leaves_at_a_time_where_no_file_can_be_opened() {
+        let slots = slots(100, 0);
+        let [first, second] = [(), ()].map(|()| slots.take(address("127.0.0.1")).unwrap());
+        slots.spare();
+        assert!(first.leave().why().is_none(), "it has only just come");
+        advance(SECOND).await;
+        second.busy();
+        slots.spare();
+        slots.spare();
+        assert_eq!(first.leave().why(), Some(Ending::Room));
+        drop(first);
+        slots.spare();
+        assert!(second.leave().why().is_none(), "it is asked something");
     }
 
     #[tokio::test(start_paused = true)]

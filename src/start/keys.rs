@@ -12,7 +12,8 @@ use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use futures_util::future;
 
-use super::{StartError, reread};
+use super::StartError;
+use super::reread::{self, Cause, Read};
 use crate::config::{Fault, HttpConfig, is_loopback};
 use crate::http::AuthConfig;
 use crate::telemetry;
@@ -113,15 +114,18 @@ impl Keys {
         let file = keys.and_then(|keys| Some((keys.file.clone()?, keys)));
         let files: Vec<PathBuf> = file.iter().map(|(file, _)| file.path.clone()).collect();
         let seen = file.iter().map(|(_, keys)| keys.seen).collect();
-        reread::follow(files, seen, move || {
-            if let Some((file, keys)) = &file {
-                keys.read_again(file, &changed);
-            }
-            future::ready(()).boxed()
+        reread::follow(files, seen, move |cause| {
+            let read = file.as_ref().map(|(file, keys)| keys.read_again(file, cause, &changed));
+            future::ready(read.unwrap_or(Read::Done)).boxed()
         })
     }
 
-    fn read_again(&self, file: &KeyFile, changed: &(impl Fn(&Keyring) + Sync)) {
+    fn read_again(
+        &self,
+        file: &KeyFile,
+        cause: Cause,
+        changed: &(impl Fn(&Keyring) + Sync),
+    ) -> Read {
         // Of 4 MiB at most, and only this task waits for it.
         match tokio::task::block_in_place(|| joined(file, &self.flags)) {
             Ok((ring, _)) => {
@@ -130,6 +134,17 @@ impl Keys {
                 changed(&ring);
                 in_force(&ring);
                 self.ring.store(Arc::new(ring));
+                Read::Done
+            }
+            Err(faults) if faults.iter().any(|fault| fault.passes) => {
+                if cause == Cause::New {
+                    telemetry::keys_failed();
+                    tracing::error!(
+                        "--keys: the file cannot be read now, and is tried again until it can:\n{}",
+                        listed(&faults)
+                    );
+                }
+                Read::Later
             }
             Err(faults) => {
                 telemetry::keys_failed();
@@ -137,6 +152,7 @@ impl Keys {
                     "--keys: the file cannot be used, the keys stay as they were:\n{}",
                     listed(&faults)
                 );
+                Read::Done
             }
         }
     }
@@ -250,13 +266,13 @@ mod tests {
         assert!(!is_valid(&keys, added.text.reveal()));
         let told = std::sync::Mutex::new(Vec::new());
         let changed = |ring: &Keyring| told.lock().unwrap().push(ring.tenants().count());
-        keys.read_again(&file, &changed);
+        keys.read_again(&file, Cause::New, &changed);
         assert!(is_valid(&keys, added.text.reveal()) && is_valid(&keys, "flag-key"));
         fs::write(&file.path, "[tenants.a]\nweight = -1\n").unwrap();
-        keys.read_again(&file, &changed);
+        keys.read_again(&file, Cause::New, &changed);
         assert!(is_valid(&keys, added.text.reveal()));
         fs::write(&file.path, "[tenants.a]\n").unwrap();
-        keys.read_again(&file, &changed);
+        keys.read_again(&file, Cause::New, &changed);
         assert!(!is_valid(&keys, added.text.reveal()), "revoked");
         assert_eq!(*told.lock().unwrap(), [2, 2]);
     }

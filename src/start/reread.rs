@@ -18,7 +18,27 @@ pub(super) fn stamps(files: &[PathBuf]) -> Vec<Option<Stamp>> {
     files.iter().map(|path| Stamp::of_file(path)).collect()
 }
 
-/// Calls `read_again` when one of the files is no longer what it was, and at each SIGHUP, for ever.
+/// What came of reading files again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Read {
+    /// What is in them is in force, or cannot be.
+    Done,
+    /// They could not be opened, for a reason that passes: they are to be read at the next look, since
+    /// nothing else would tell that a key was revoked.
+    Later,
+}
+
+/// Why files are read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// One has changed, or somebody asked for it.
+    New,
+    /// It was tried before, and was to be tried later.
+    Owed,
+}
+
+/// Calls `read_again` when one of the files is no longer what it was, and at each SIGHUP, for ever; and
+/// again at each look for as long as it says [`Read::Later`].
 /// Without it that signal would end the process, so it is to be called where there are no files too.
 ///
 /// * `seen`: what the files were before they were read.
@@ -28,7 +48,7 @@ pub(super) fn stamps(files: &[PathBuf]) -> Vec<Option<Stamp>> {
 pub(super) fn follow(
     files: Vec<PathBuf>,
     seen: Vec<Option<Stamp>>,
-    read_again: impl Fn() -> BoxFuture<'static, ()> + Send + 'static,
+    read_again: impl Fn(Cause) -> BoxFuture<'static, Read> + Send + 'static,
 ) -> Result<(), StartError> {
     let mut asked = signal(SignalKind::hangup())
         .map_err(|error| StartError::System(format!("SIGHUP: {error}")))?;
@@ -36,6 +56,7 @@ pub(super) fn follow(
         let mut watched: Vec<Watched> = seen.into_iter().map(Watched::new).collect();
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut before = Read::Done;
         loop {
             let is_asked = tokio::select! {
                 asked = asked.recv() => asked.is_some(),
@@ -45,9 +66,43 @@ pub(super) fn follow(
             let now = watched.iter_mut().zip(stamps(&files));
             let changed = now.filter_map(|(file, now)| file.changed(now).then_some(())).count();
             if is_asked || changed > 0 {
-                read_again().await;
+                before = read_again(Cause::New).await;
+            } else if before == Read::Later {
+                before = read_again(Cause::Owed).await;
             }
         }
     });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use futures_util::FutureExt as _;
+    use futures_util::future::ready;
+    use tokio::time::sleep;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_could_not_be_opened_is_read_at_the_next_look() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let files = vec![folder.path().join("keys.toml")];
+        std::fs::write(&files[0], "before").unwrap();
+        let calls = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&calls);
+        let read_again = move |cause| {
+            let mut calls = told.lock().unwrap();
+            calls.push(cause);
+            let outcomes = [Read::Later, Read::Later, Read::Done];
+            ready(outcomes[calls.len() - 1]).boxed()
+        };
+        follow(files.clone(), stamps(&files), read_again).unwrap();
+        sleep(4 * LOOK_EVERY).await;
+        assert_eq!(calls.lock().unwrap().len(), 0, "nothing has changed");
+        std::fs::write(&files[0], "and after").unwrap();
+        sleep(9 * LOOK_EVERY).await;
+        assert_eq!(*calls.lock().unwrap(), [Cause::New, Cause::Owed, Cause::Owed]);
+    }
 }

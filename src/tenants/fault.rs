@@ -17,6 +17,8 @@ pub struct Fault {
     pub place: String,
     /// What is there and what may be.
     pub message: String,
+    /// Whether it may be over by itself, and says nothing of the file's content.
+    pub passes: bool,
 }
 
 impl fmt::Display for Fault {
@@ -26,8 +28,8 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
-    pub(super) fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { place: place.into(), message: message.into() }
+    pub(crate) fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { place: place.into(), message: message.into(), passes: false }
     }
 }
 

@@ -13,7 +13,7 @@ use super::edit::{self, Change, EditError, Hindrance};
 use super::fault::Fault;
 use super::key::{Key, KeyHash, KeyId, KeyText};
 use super::ring::{Found, Keyring};
-use crate::watched::Stamp;
+use crate::watched::{self, Stamp};
 
 /// Rights of a new file: its owner reads and writes.
 const MODE: u32 = 0o600;
@@ -59,8 +59,12 @@ impl KeyFile {
     /// # Errors
     /// All faults: that it cannot be read, or what is wrong in it.
     pub fn load(&self) -> Result<(Keyring, Stamp), Vec<Fault>> {
-        let fault = |message: String| vec![Fault::new(self.path.display().to_string(), message)];
-        let (text, stamp) = read(&self.path).map_err(|error| fault(error.to_string()))?;
+        let fault = |error: io::Error| {
+            let place = self.path.display().to_string();
+            let passes = watched::passes(&error);
+            vec![Fault { passes, ..Fault::new(place, error.to_string()) }]
+        };
+        let (text, stamp) = read(&self.path).map_err(fault)?;
         Ok((Keyring::parse(&text)?, stamp))
     }
 
@@ -136,7 +140,14 @@ impl KeyFile {
     /// the file itself is replaced, and a lock of it with it.
     fn lock(&self) -> Result<Locked<'_>, EditError> {
         // Through links, so that the file is replaced and not the link to it.
-        let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let path = match fs::canonicalize(&self.path) {
+            Ok(path) => path,
+            Err(_) if fs::symlink_metadata(&self.path).is_ok_and(|found| found.is_symlink()) => {
+                let message = "it is a link to a file that is not there";
+                return Err(self.io(io::Error::new(io::ErrorKind::NotFound, message)));
+            }
+            Err(_) => self.path.clone(),
+        };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new(".")).to_owned();
         let at = |source| EditError::Io { path: folder.clone(), source };
@@ -165,13 +176,37 @@ impl Locked<'_> {
         }
     }
 
+    /// What names begin and end with of files that are to take its place.
+    fn unfinished(&self) -> (String, &'static str) {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        (format!(".{name}."), ".new")
+    }
+
+    /// Takes away what others have left who were killed: whoever has the lock is the only one.
+    fn clear(&self, before: &str, behind: &str) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let is_left = name.to_str().is_some_and(|name| {
+                name.strip_prefix(before).is_some_and(|name| name.ends_with(behind))
+            });
+            if is_left {
+                // One that cannot be removed is in nobody's way.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+
     /// Puts another file in its place; a crash at any time leaves the old one or the new one.
     fn replace(&self, text: &str) -> Result<(), EditError> {
         self.write(text).map_err(|error| self.file.io(error))
     }
 
     fn write(&self, text: &str) -> io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        let (before, behind) = self.unfinished();
+        self.clear(&before, behind);
+        let made =
+            tempfile::Builder::new().prefix(&before).suffix(behind).tempfile_in(&self.folder);
+        let mut file = made?;
         let mut mode = MODE;
         if let Ok(old) = fs::metadata(&self.path) {
             mode |= old.mode() & GROUP_READS;

@@ -47,6 +47,17 @@ fn faults(text: &str) -> Vec<String> {
 }
 
 #[test]
+fn of_a_long_text_that_is_no_toml_the_first_fault_is_told() {
+    let broken = |lines: usize| Keyring::parse(&"[tenants.a]\n= 1\n".repeat(lines)).unwrap_err();
+    assert_eq!(broken(5).len(), 10, "two in each part, also those of what was made good");
+    let faults = broken(FILE_BYTES_MAX / 16);
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert!(faults[0].place.starts_with("line 2"), "{faults:?}");
+    let long = format!("[tenants.a]\n#{}\n", "x".repeat(200_000));
+    assert_eq!(Keyring::parse(&long).unwrap().tenants().count(), 1);
+}
+
+#[test]
 fn every_field_is_read() {
     let fields = "weight = 2\nlane = \"batch\"\nrequests_per_minute = 600\n\
                   tokens_per_minute = 1_000_000\nreads_max = 256\nqueue_share = 0.5\n\

@@ -20,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::http::wire::Version;
+use crate::watched;
 
 /// Longest file of a certificate or key, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -45,6 +46,8 @@ pub struct TlsFault {
     pub path: PathBuf,
     /// What is the matter.
     pub why: String,
+    /// Whether it may be over by itself, and says nothing of what is in the file.
+    pub passes: bool,
 }
 
 /// A certificate with its chain, and its key.
@@ -74,7 +77,11 @@ impl Pair {
     /// # Errors
     /// The first file that cannot be used, and why.
     pub async fn read(certificate: &Path, key: &Path) -> Result<Self, TlsFault> {
-        let fault = |path: &Path, why: &str| TlsFault { path: path.into(), why: why.to_owned() };
+        let fault = |path: &Path, why: &str| TlsFault {
+            path: path.into(),
+            why: why.to_owned(),
+            passes: false,
+        };
         let bytes = read(certificate).await?;
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
         let chain = chain.map_err(|_| fault(certificate, "it is no PEM that can be read"))?;
@@ -107,8 +114,11 @@ impl Pair {
 }
 
 async fn read(path: &Path) -> Result<Vec<u8>, TlsFault> {
-    let fault = |why: String| TlsFault { path: path.into(), why };
-    let of_system = |error: io::Error| fault(error.to_string());
+    let fault = |why: String| TlsFault { path: path.into(), why, passes: false };
+    let of_system = |error: io::Error| {
+        let passes = watched::passes(&error);
+        TlsFault { passes, ..fault(error.to_string()) }
+    };
     let found = tokio::fs::metadata(path).await.map_err(of_system)?;
     if !found.is_file() {
         return Err(fault("it is no file".to_owned()));

@@ -73,6 +73,29 @@ fn a_link_stays_and_what_it_leads_to_is_replaced() {
 }
 
 #[test]
+fn a_link_to_nothing_is_not_replaced() {
+    let (folder, file) = place();
+    symlink("absent/real.toml", &file.path).unwrap();
+    let told = add(&file, "acme").unwrap_err().to_string();
+    assert!(told.contains("a link to a file that is not there"), "{told}");
+    assert!(fs::symlink_metadata(&file.path).unwrap().is_symlink());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_a_killed_edit_has_left_goes_with_the_next() {
+    let (folder, file) = place();
+    for name in [".keys.toml.a1B2c3.new", ".other.toml.a1B2c3.new", ".keys.toml.swp"] {
+        fs::write(folder.path().join(name), "[tenants.acme]\n").unwrap();
+    }
+    add(&file, "acme").unwrap();
+    let entries = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut left: Vec<_> = entries.map(|name| name.into_string().unwrap()).collect();
+    left.sort();
+    assert_eq!(left, [".keys.toml.swp", ".other.toml.a1B2c3.new", "keys.toml"]);
+}
+
+#[test]
 fn what_cannot_be_read_is_a_fault_that_names_the_file() {
     let (folder, file) = place();
     let told = |file: &KeyFile| listed(&file.load().unwrap_err());
