@@ -88,7 +88,7 @@ impl Level {
     }
 
     /// Whether products in bf16 are the faster ones. On Intel's cores, with their two units for f32,
-    /// they are not: SmolLM2 reads 500 tokens in 1.25 to 1.45 times the time that f32 takes on an
+    /// they are not: `SmolLM2` reads 500 tokens in 1.25 to 1.45 times the time that f32 takes on an
     /// Emerald Rapids, and in half of it on a Zen 4.
     pub fn has_fast_bf16_dot(self) -> bool {
         self.has_bf16_dot() && !is_intel()
