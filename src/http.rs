@@ -170,11 +170,9 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
         .route("/{dialect}/prewarm", post(prewarm::prewarm))
         .route("/{dialect}/v1/models", get(texts::models))
         .route("/health", get(health::health))
-        .route("/docs", get(pages::reference))
-        .route("/docs/reference.css", get(pages::reference_style))
-        .route("/docs/reference.js", get(pages::reference_script))
         .route("/metrics", get(texts::metrics))
         .route("/openapi.json", get(texts::openapi))
+        .merge(page_routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::guard))
@@ -183,11 +181,28 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
     Router::new().fallback_service(routes).layer(middleware::map_response(guard::without_methods))
 }
 
+fn page_routes() -> Router<Arc<App>> {
+    let of = |file: pages::File| get(async move || pages::page(file));
+    pages::FILES.into_iter().fold(Router::new(), |routes, file| routes.route(file.path, of(file)))
+}
+
 /// Patterns of the routes above: the only values of the metrics' `route` label beside `other`.
-pub const ROUTES: [&str; 47] = [
+pub const ROUTES: [&str; 59] = [
+    "/",
+    "/play/play.css",
+    "/play/main.js",
+    "/play/answers.js",
+    "/play/dom.js",
+    "/play/draft.js",
+    "/play/editor.js",
+    "/play/examples.js",
+    "/play/share.js",
+    "/play/snippets.js",
+    "/play/wire.js",
     "/docs",
     "/docs/reference.css",
     "/docs/reference.js",
+    "/docs/try.js",
     "/v1/usage",
     "/{dialect}/v1/prewarm/{handle}",
     "/v1/systemone/batch",
@@ -235,13 +250,25 @@ pub const ROUTES: [&str; 47] = [
 ];
 
 /// Routes that need no key on a server which has keys.
-const PUBLIC_ROUTES: [&str; 6] = [
+const PUBLIC_ROUTES: [&str; 18] = [
+    "/",
+    "/play/play.css",
+    "/play/main.js",
+    "/play/answers.js",
+    "/play/dom.js",
+    "/play/draft.js",
+    "/play/editor.js",
+    "/play/examples.js",
+    "/play/share.js",
+    "/play/snippets.js",
+    "/play/wire.js",
     "/health",
     "/{dialect}/health",
     "/openapi.json",
     "/docs",
     "/docs/reference.css",
     "/docs/reference.js",
+    "/docs/try.js",
 ];
 
 /// Routes that show what concerns all tenants.

@@ -206,7 +206,9 @@ fn posts() -> Vec<(String, &'static str)> {
         ["}", "/status", "/health", "/models", "/model", "/metrics", "/usage", "/openapi.json"]
             .iter()
             .any(|end| route.ends_with(end))
+            || route == "/"
             || route.starts_with("/docs")
+            || route.starts_with("/play")
             || route == "/openai/v1/systemone/batch"
     };
     named

@@ -21,6 +21,9 @@ const METHODS: [Method; 7] = [
 const PUBLIC: [&str; 5] =
     ["/health", "/openapi.json", "/docs", "/docs/reference.css", "/docs/reference.js"];
 
+/// Files of pages, likewise.
+const PAGES: [&str; 3] = ["/", "/play/", "/docs/try.js"];
+
 /// The paths of the router, with a value for each name in them.
 fn paths() -> Vec<String> {
     let mut found = Vec::new();
@@ -38,7 +41,8 @@ fn paths() -> Vec<String> {
 
 fn is_public(path: &str) -> bool {
     let is_health = path.ends_with("/health") && path != "/nothing/health";
-    PUBLIC.contains(&path) || is_health
+    let is_page = path == PAGES[0] || path.starts_with(PAGES[1]) || path == PAGES[2];
+    PUBLIC.contains(&path) || is_page || is_health
 }
 
 fn sent(method: &Method, path: &str, key: Option<(&'static str, &str)>) -> Request<Body> {
