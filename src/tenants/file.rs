@@ -59,8 +59,8 @@ impl KeyFile {
     /// # Errors
     /// All faults: that it cannot be read, or what is wrong in it.
     pub fn load(&self) -> Result<(Keyring, Stamp), Vec<Fault>> {
-        let fault = |message: String| vec![Fault::new(self.path.display().to_string(), message)];
-        let (text, stamp) = read(&self.path).map_err(|error| fault(error.to_string()))?;
+        let unread = |error| vec![Fault::unread(self.path.display().to_string(), &error)];
+        let (text, stamp) = read(&self.path).map_err(unread)?;
         Ok((Keyring::parse(&text)?, stamp))
     }
 

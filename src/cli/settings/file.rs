@@ -45,10 +45,7 @@ pub(super) fn read(
     checker: &mut Checker,
 ) -> FileSettings {
     let mut file = FileSettings::default();
-    let whole = |message: String| Fault {
-        place: from.to_owned(),
-        message: format!("{}: {message}", path.display()),
-    };
+    let whole = |message: String| Fault::new(from, format!("{}: {message}", path.display()));
     let (text, metadata) = match text(path) {
         Ok(read) => read,
         Err(message) => {
@@ -105,7 +102,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn fault(&mut self, place: impl Into<String>, message: impl Into<String>) {
-        self.file.faults.push(Fault { place: place.into(), message: message.into() });
+        self.file.faults.push(Fault::new(place, message));
     }
 
     fn tables(&mut self, tables: Table) {
