@@ -6,6 +6,7 @@ mod desk;
 mod details;
 mod keys;
 mod model;
+mod open_files;
 pub mod panics;
 mod reread;
 pub mod serving;
@@ -143,6 +144,7 @@ pub async fn serve(
 ) -> Result<Ended, StartError> {
     let metrics = recorder()?;
     model::check(config)?;
+    let config = &open_files::fitted(config);
     let keys = Keys::load(&config.http)?;
     let meter = usage::open(config)?;
     let traces = traces::start(&config.traces)?;
