@@ -15,6 +15,7 @@ mod guard;
 mod headers;
 mod health;
 mod images;
+mod once;
 mod pages;
 mod path;
 mod prewarm;
@@ -324,7 +325,7 @@ impl App {
 
     /// The dialect a request speaks: that of its path, else of its header, else the server's.
     fn dialect(&self, path: Option<&str>, headers: &HeaderMap) -> Result<Dialect, Fault> {
-        let (name, in_path) = match (path, headers::once(headers, headers::DIALECT)?) {
+        let (name, in_path) = match (path, once::value(headers, headers::DIALECT)?) {
             (Some(name), _) => (name, true),
             (None, Some(value)) => (value.to_str().unwrap_or("?"), false),
             (None, None) => return Ok(self.config.dialect),

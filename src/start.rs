@@ -142,7 +142,7 @@ pub async fn serve(
     shown: Value,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Ended, StartError> {
-    let metrics = recorder()?;
+    let (metrics, config) = (recorder()?, &open_files::fitted(config));
     model::check(config)?;
     let keys = Keys::load(&config.http)?;
     let meter = usage::open(config)?;
@@ -257,8 +257,7 @@ async fn answer_until(
     router: axum::Router,
     stop: impl Future<Output = ()>,
 ) {
-    let all = open_files::connections(config.http.connections_max);
-    let wire = &config.http.wire;
+    let (all, wire) = (config.http.connections_max, &config.http.wire);
     let limits = ServeConfig {
         connections_max: all as usize,
         connections_per_address: wire.per_address(all) as usize,

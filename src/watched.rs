@@ -1,7 +1,6 @@
 //! Files that others change: what one was when it was looked at, and whether it is another now.
 
 use std::fs::{self, Metadata};
-use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -21,22 +20,6 @@ pub struct Stamp {
 /// The last stamp that was seen of a file, to tell whether it is another now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watched(Option<Stamp>);
-
-/// Whether what kept a file from being read may be over in a moment, and says nothing of the file:
-/// this process or the machine has no room for one more open file, for instance.
-pub(crate) fn passes(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let passing = [
-        Errno::MFILE,
-        Errno::NFILE,
-        Errno::NOMEM,
-        Errno::NOBUFS,
-        Errno::AGAIN,
-        Errno::INTR,
-        Errno::IO,
-    ];
-    Errno::from_io_error(error).is_some_and(|errno| passing.contains(&errno))
-}
 
 impl Stamp {
     /// What a file with this metadata is.
@@ -74,19 +57,5 @@ impl Watched {
     /// A change is told once, also when what is there then cannot be read.
     pub fn changed(&mut self, now: Option<Stamp>) -> bool {
         std::mem::replace(&mut self.0, now) != now
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn want_of_open_files_passes_and_an_absent_file_does_not() {
-        for (errno, is_passing) in [(24, true), (23, true), (12, true), (2, false), (13, false)] {
-            let error = io::Error::from_raw_os_error(errno);
-            assert_eq!(passes(&error), is_passing, "{error}");
-        }
-        assert!(!passes(&io::Error::other("no UTF-8")));
     }
 }

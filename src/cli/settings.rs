@@ -148,7 +148,7 @@ impl Settings {
             return;
         }
         let place = chosen.place();
-        let fault = |message| Fault::new(place.clone(), message);
+        let fault = |message: String| Fault::new(place.clone(), message);
         self.faults.extend(messages.into_iter().map(fault));
         self.failed.push(chosen.known.long.clone());
         (chosen.source, chosen.texts) = (Source::Default, Vec::new());

@@ -17,7 +17,8 @@ use crate::error::DecideError;
 use crate::service::ModelEntry;
 use crate::tenants::{Found, KeyId, Keyring, Quota, Rates, Tenant, is_tenant_name, listed};
 
-use super::headers::{API_KEY, FAIRNESS_ID, once};
+use super::headers::{API_KEY, FAIRNESS_ID};
+use super::once::{self, AUTHORIZATION};
 use super::respond::excerpt;
 
 /// Most keys of the command line.
@@ -81,21 +82,30 @@ impl AuthConfig {
         self.keys.is_none()
     }
 
-    /// Whose key a request with these headers has; `None` where that is missing, unknown or expired, or
-    /// a header has two.
-    pub(super) fn grant(&self, headers: &HeaderMap) -> Option<Grant> {
+    /// Whose key a request with these headers has; `None` where that is missing, unknown or expired.
+    ///
+    /// # Errors
+    /// [`RequestFault::Header`] where it says two keys, and so does not say who asks.
+    pub(super) fn grant(&self, headers: &HeaderMap) -> Result<Option<Grant>, RequestFault> {
         let Some(keys) = &self.keys else {
             let tenant = TenantId(Arc::from(TENANT_DEFAULT));
-            return Some(Grant { tenant, holder: None });
+            return Ok(Some(Grant { tenant, holder: None }));
         };
+        once::check_credentials(headers)?;
         let keys = keys.load();
-        let one = |name| once(headers, name);
-        let (bearer_value, api_key) = (one("authorization").ok()?, one(API_KEY).ok()?);
-        let bearer = bearer_value.and_then(|value| bearer(value.as_bytes()));
-        let api_key = api_key.map(HeaderValue::as_bytes);
+        let sent = |name| once::value(headers, name).map(|value| value.map(HeaderValue::as_bytes));
+        let (bearer, api_key) = (sent(AUTHORIZATION)?.and_then(bearer), sent(API_KEY)?);
         let now = SystemTime::now();
-        let found = bearer.into_iter().chain(api_key).find_map(|key| holder(&keys, key, now));
-        found.map(|holder| Grant { tenant: holder.name.clone(), holder: Some(holder) })
+        let [bearer, api_key] = [bearer, api_key].map(|key| holder(&keys, key?, now));
+        // One of them may be for a proxy. Of two that are for us neither is the one that counts.
+        if let (Some(one), Some(other)) = (&bearer, &api_key)
+            && one.name != other.name
+        {
+            let message = format!("its key is of another tenant than that of {AUTHORIZATION}");
+            return Err(RequestFault::Header { name: API_KEY, message });
+        }
+        let found = bearer.or(api_key);
+        Ok(found.map(|holder| Grant { tenant: holder.name.clone(), holder: Some(holder) }))
     }
 
     /// Counts a request against its tenant's requests a minute; `None` where it has no such limit.
@@ -112,7 +122,7 @@ impl Grant {
     /// # Errors
     /// [`RequestFault::NotAllowed`], [`RequestFault::Header`].
     pub(super) fn acting(mut self, headers: &HeaderMap) -> Result<Self, RequestFault> {
-        if let (Some(holder), Some(sub)) = (&self.holder, once(headers, FAIRNESS_ID)?) {
+        if let (Some(holder), Some(sub)) = (&self.holder, headers.get(FAIRNESS_ID)) {
             self.tenant = sub_tenant(holder, sub)?;
         }
         Ok(self)
@@ -249,11 +259,11 @@ mod tests {
     }
 
     fn tenant(auth: &AuthConfig, pairs: &[(&'static str, &str)]) -> Option<String> {
-        auth.grant(&sent(pairs)).map(|grant| grant.tenant.0.to_string())
+        auth.grant(&sent(pairs)).unwrap().map(|grant| grant.tenant.0.to_string())
     }
 
     fn acme() -> Grant {
-        of_file().grant(&sent(&[("x-api-key", "secret")])).unwrap()
+        of_file().grant(&sent(&[("x-api-key", "secret")])).unwrap().unwrap()
     }
 
     #[test]
@@ -273,22 +283,36 @@ mod tests {
             assert_eq!(tenant(&auth, &[(name, value)]), None);
         }
         assert_eq!(tenant(&auth, &[]), None);
-        for (values, whose) in [(["k1", "k1"], Some("acme")), (["k1", "k=3"], None)] {
-            let headers = values.map(|value| ("x-api-key", value));
-            let mut sent = HeaderMap::new();
-            for (name, value) in headers {
-                sent.append(name, value.parse().unwrap());
-            }
-            let found = auth.grant(&sent).map(|grant| grant.tenant.0.to_string());
-            assert_eq!(found.as_deref(), whose, "{values:?}");
-        }
+    }
+
+    #[test]
+    fn two_keys_that_differ_are_nobodys() {
+        let auth = of_texts(&["a=k1", "a=k2", "b=k3"]);
+        let refused = |pairs: &[(&'static str, &str)]| {
+            let fault = auth.grant(&sent(pairs)).err()?;
+            let told = fault.to_string();
+            assert!(matches!(fault, RequestFault::Header { .. }), "{told}");
+            assert!(!told.contains("k1") && !told.contains("k3"), "{told}");
+            Some(told)
+        };
+        let bearer = ["Bearer k1", "Bearer k3"].map(|value| (AUTHORIZATION, value));
+        assert!(refused(&bearer).unwrap().starts_with("header authorization: "));
+        assert!(refused(&[(API_KEY, "k1"), (API_KEY, "none")]).is_some(), "known or not");
+        assert!(refused(&[(AUTHORIZATION, "Basic x"), (AUTHORIZATION, "Bearer k1")]).is_some());
+        assert!(refused(&[(AUTHORIZATION, "Bearer k1"), (API_KEY, "k3")]).is_some());
+        let whose = |pairs: &[(&'static str, &str)]| tenant(&auth, pairs).unwrap_or_default();
+        assert_eq!(whose(&[(API_KEY, "k1"), (API_KEY, "k1")]), "a");
+        assert_eq!(whose(&[(AUTHORIZATION, "Bearer k1"), (API_KEY, "k2")]), "a");
+        assert_eq!(whose(&[(AUTHORIZATION, "Bearer of a proxy"), (API_KEY, "k3")]), "b");
+        let open = AuthConfig::default();
+        assert!(open.grant(&sent(&bearer)).is_ok(), "nobody reads them");
     }
 
     #[test]
     fn without_keys_everybody_is_the_default_tenant_and_may_everything() {
         let auth = AuthConfig::default();
         assert_eq!(tenant(&auth, &[("x-api-key", "anything")]).as_deref(), Some("default"));
-        let grant = auth.grant(&HeaderMap::new()).unwrap();
+        let grant = auth.grant(&HeaderMap::new()).unwrap().unwrap();
         assert!(grant.is_operator() && auth.count(&grant).is_none());
         assert_eq!(grant.lane(Some(Lane::Urgent), Lane::Normal), Some(Lane::Urgent));
         assert_eq!(grant.lane(None, Lane::Normal), None);
@@ -315,7 +339,7 @@ mod tests {
         let auth = of_file();
         let as_acme = [("x-api-key", "secret"), (FAIRNESS_ID, "eve")];
         let headers = sent(&as_acme);
-        let refused = auth.grant(&headers).unwrap().acting(&headers).unwrap_err();
+        let refused = auth.grant(&headers).unwrap().unwrap().acting(&headers).unwrap_err();
         assert!(matches!(refused, RequestFault::NotAllowed { .. }), "{refused}");
         let holder = auth.keys.as_ref().unwrap().load().tenant("gateway").cloned().unwrap();
         let sub = |name: &str| sub_tenant(&holder, &name.parse().unwrap());
@@ -323,11 +347,6 @@ mod tests {
         for name in ["a/b", "", "a b", &"x".repeat(65)] {
             assert!(matches!(sub(name), Err(RequestFault::Header { .. })), "{name}");
         }
-        let mut twice = sent(&[(FAIRNESS_ID, "ann")]);
-        twice.append(FAIRNESS_ID, "eve".parse().unwrap());
-        let gateway = Grant { tenant: holder.name.clone(), holder: Some(holder) };
-        let refused = gateway.acting(&twice).unwrap_err();
-        assert!(matches!(refused, RequestFault::Header { name: FAIRNESS_ID, .. }), "{refused}");
     }
 
     #[test]

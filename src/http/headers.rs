@@ -11,10 +11,6 @@ use crate::question::answer::Cost;
 use crate::tenants::Quota;
 
 use super::respond::excerpt;
-pub(super) use single::once;
-use single::text;
-
-mod single;
 
 pub(super) const API_KEY: &str = "x-api-key";
 pub(super) const DIALECT: &str = "x-docket-dialect";
@@ -26,11 +22,11 @@ pub(super) const REASON: &str = "x-docket-reason";
 pub(super) const DOWNGRADE: &str = "x-docket-downgrade";
 /// The lane in which a request was served.
 const LANE: &str = "x-docket-lane";
-const PRIORITY: &str = "x-docket-priority";
+pub(super) const PRIORITY: &str = "x-docket-priority";
 /// The same from a Kubernetes inference gateway.
-const OBJECTIVE: &str = "x-gateway-inference-objective";
-const TIMEOUT_MS: &str = "x-docket-timeout-ms";
-const SALT: &str = "x-docket-salt";
+pub(super) const OBJECTIVE: &str = "x-gateway-inference-objective";
+pub(super) const TIMEOUT_MS: &str = "x-docket-timeout-ms";
+pub(super) const SALT: &str = "x-docket-salt";
 const IGNORED: &str = "x-docket-ignored";
 
 /// Longest `x-docket-salt` in bytes.
@@ -52,6 +48,7 @@ pub(super) struct Wishes {
 }
 
 impl Wishes {
+    /// Of headers that say nothing in two ways ([`super::once::check`]).
     pub(super) fn read(headers: &HeaderMap, limits: &RequestLimits) -> Result<Self, RequestFault> {
         let lane = text(headers, PRIORITY)?.map(lane).transpose()?;
         // A gateway's objectives have names of their own: what is not a lane says nothing.
@@ -87,6 +84,17 @@ pub(super) fn add_quotas(headers: &mut HeaderMap, requests: Option<Quota>, token
 /// In whole seconds.
 fn rounded_up(time: Duration) -> u64 {
     time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0))
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, RequestFault> {
+    match headers.get(name).map(HeaderValue::to_str) {
+        None => Ok(None),
+        Some(Ok(value)) => Ok(Some(value)),
+        Some(Err(_)) => {
+            let message = "must be visible ASCII characters".to_owned();
+            Err(RequestFault::Header { name, message })
+        }
+    }
 }
 
 fn lane(value: &str) -> Result<Lane, RequestFault> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 
 use super::StartError;
-use super::reread::{self, Cause, Read};
+use super::reread::{self, Read};
 use crate::config::TlsFiles;
 use crate::http::serve::{Pair, Tls};
 use crate::telemetry;
@@ -51,34 +51,25 @@ impl Certificates {
     /// [`StartError::System`] when the system gives no handler for the signal.
     pub(super) fn watched(self) -> Result<Arc<Tls>, StartError> {
         let (tls, files, seen) = (Arc::clone(&self.tls), paths(&self.files), self.seen.clone());
-        reread::follow(files, seen, move |cause| {
+        reread::follow(files, seen, move || {
             let certificates = self.clone();
-            async move { certificates.read_again(cause).await }.boxed()
+            async move { certificates.read_again().await }.boxed()
         })?;
         Ok(tls)
     }
 
-    async fn read_again(&self, cause: Cause) -> Read {
+    async fn read_again(&self) -> Read {
         match Pair::read(&self.files.certificate, &self.files.key).await {
             Ok(pair) => {
                 self.tls.replace(pair);
                 telemetry::tls_reloaded(false);
                 tracing::info!("the certificate was read again and is in force");
-                Read::Done
-            }
-            Err(fault) if fault.passes => {
-                if cause == Cause::New {
-                    telemetry::tls_reloaded(true);
-                    tracing::error!(
-                        "the certificate cannot be read now, and is tried again until it can: {fault}"
-                    );
-                }
-                Read::Later
+                Read::Settled
             }
             Err(fault) => {
                 telemetry::tls_reloaded(true);
-                tracing::error!("the certificate cannot be used, the old one stays: {fault}");
-                Read::Done
+                let told = format!("the certificate cannot be used, the old one stays: {fault}");
+                Read::failed(fault.passes, told)
             }
         }
     }

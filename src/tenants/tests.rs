@@ -47,17 +47,6 @@ fn faults(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn of_a_long_text_that_is_no_toml_the_first_fault_is_told() {
-    let broken = |lines: usize| Keyring::parse(&"[tenants.a]\n= 1\n".repeat(lines)).unwrap_err();
-    assert!(broken(5).len() > 5, "one in each part at least");
-    let faults = broken(FILE_BYTES_MAX / 16);
-    assert_eq!(faults.len(), 1, "{faults:?}");
-    assert!(faults[0].place.starts_with("line 2"), "{faults:?}");
-    let long = format!("[tenants.a]\n#{}\n", "x".repeat(200_000));
-    assert_eq!(Keyring::parse(&long).unwrap().tenants().count(), 1);
-}
-
-#[test]
 fn every_field_is_read() {
     let fields = "weight = 2\nlane = \"batch\"\nrequests_per_minute = 600\n\
                   tokens_per_minute = 1_000_000\nreads_max = 256\nqueue_share = 0.5\n\
@@ -185,6 +174,9 @@ fn what_is_no_toml_is_told_with_its_lines() {
     let found = faults("[tenants.acme]\nweight = \nlane = urgent\n[tenants.acme]\n");
     assert!(found.len() >= 2, "{found:#?}");
     assert!(found[0].starts_with("line 2, byte ") && found[1].starts_with("line 3, byte "));
+    let broken = "[tenants.acme\nweight = 1\n".repeat(FILE_BYTES_MAX / 25);
+    assert_eq!(faults(&broken).len(), 1, "of a long file the first: {:?}", faults(&broken));
+    assert!(faults(&broken)[0].starts_with("line 1, byte "));
     let deep = format!("tenants = {}1{}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(!faults(&deep).is_empty(), "and depth does no harm");
     assert_eq!(faults(&"= 1\n".repeat(1_000)).len(), 20, "nor do faults without end");

@@ -329,6 +329,12 @@ mod tests {
     }
 
     #[test]
+    fn of_a_long_file_the_first_fault_is_told() {
+        let found = faults(&"port = \n".repeat(100_000));
+        assert!(found.len() == 1 && found[0].contains("line 1, byte"), "{found:?}");
+    }
+
+    #[test]
     fn a_pipe_is_refused_and_nobody_waits_for_its_writer() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("pipe");

@@ -73,26 +73,47 @@ fn a_link_stays_and_what_it_leads_to_is_replaced() {
 }
 
 #[test]
-fn a_link_to_nothing_is_not_replaced() {
+fn a_link_that_leads_nowhere_is_told_of_and_stays() {
     let (folder, file) = place();
-    symlink("absent/real.toml", &file.path).unwrap();
-    let told = add(&file, "acme").unwrap_err().to_string();
-    assert!(told.contains("a link to a file that is not there"), "{told}");
-    assert!(fs::symlink_metadata(&file.path).unwrap().is_symlink());
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    for target in ["absent.toml", "keys.toml"] {
+        symlink(target, &file.path).unwrap();
+        let id = KeyId::parse("3f9c2a1b").unwrap();
+        for told in [add(&file, "acme").unwrap_err(), file.revoke(&id).unwrap_err()] {
+            let expected =
+                format!("keys.toml: it is a link to {target}, which cannot be followed: ");
+            assert!(told.to_string().contains(&expected), "{told}");
+        }
+        assert_eq!(fs::read_link(&file.path).unwrap().to_str(), Some(target));
+        fs::remove_file(&file.path).unwrap();
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is made");
 }
 
 #[test]
-fn what_a_killed_edit_has_left_goes_with_the_next() {
+fn what_a_killed_edit_left_goes_with_the_next() {
     let (folder, file) = place();
-    for name in [".keys.toml.a1B2c3.new", ".other.toml.a1B2c3.new", ".keys.toml.swp"] {
-        fs::write(folder.path().join(name), "[tenants.acme]\n").unwrap();
-    }
+    let names = || {
+        let entries = fs::read_dir(folder.path()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    let other = folder.path().join("other.toml");
+    fs::write(&other, "another's").unwrap();
+    let left = folder.path().join(".keys.toml.docket-new");
+    fs::write(&left, "half a fi").unwrap();
     add(&file, "acme").unwrap();
-    let entries = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
-    let mut left: Vec<_> = entries.map(|name| name.into_string().unwrap()).collect();
-    left.sort();
-    assert_eq!(left, [".keys.toml.swp", ".other.toml.a1B2c3.new", "keys.toml"]);
+    assert_eq!(names(), ["keys.toml", "other.toml"]);
+    symlink("other.toml", &left).unwrap();
+    add(&file, "acme").unwrap();
+    assert_eq!(names(), ["keys.toml", "other.toml"]);
+    assert_eq!(fs::read_to_string(&other).unwrap(), "another's", "nothing is written by a link");
+    // The name of a file that is being written is this one and no other.
+    fs::create_dir(&left).unwrap();
+    let told = add(&file, "acme").unwrap_err().to_string();
+    assert!(told.contains(".keys.toml.docket-new: "), "{told}");
+    assert_eq!(names(), [".keys.toml.docket-new", "keys.toml", "other.toml"]);
 }
 
 #[test]
