@@ -170,9 +170,11 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
         .route("/{dialect}/prewarm", post(prewarm::prewarm))
         .route("/{dialect}/v1/models", get(texts::models))
         .route("/health", get(health::health))
-        .route("/docs", get(pages::reference))
-        .route("/docs/reference.css", get(pages::reference_style))
-        .route("/docs/reference.js", get(pages::reference_script))
+        .route("/", get(pages::page))
+        .route("/play/{file}", get(pages::page))
+        .route("/docs", get(pages::page))
+        .route("/docs/reference.css", get(pages::page))
+        .route("/docs/reference.js", get(pages::page))
         .route("/metrics", get(texts::metrics))
         .route("/openapi.json", get(texts::openapi))
         .fallback(not_found)
@@ -184,7 +186,9 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
 }
 
 /// Patterns of the routes above: the only values of the metrics' `route` label beside `other`.
-pub const ROUTES: [&str; 47] = [
+pub const ROUTES: [&str; 49] = [
+    "/",
+    "/play/{file}",
     "/docs",
     "/docs/reference.css",
     "/docs/reference.js",
@@ -235,10 +239,12 @@ pub const ROUTES: [&str; 47] = [
 ];
 
 /// Routes that need no key on a server which has keys.
-const PUBLIC_ROUTES: [&str; 6] = [
+const PUBLIC_ROUTES: [&str; 8] = [
     "/health",
     "/{dialect}/health",
     "/openapi.json",
+    "/",
+    "/play/{file}",
     "/docs",
     "/docs/reference.css",
     "/docs/reference.js",

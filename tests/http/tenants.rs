@@ -207,6 +207,7 @@ fn posts() -> Vec<(String, &'static str)> {
             .iter()
             .any(|end| route.ends_with(end))
             || route.starts_with("/docs")
+            || route == "/"
             || route == "/openai/v1/systemone/batch"
     };
     named

@@ -18,14 +18,22 @@ const METHODS: [Method; 7] = [
 ];
 
 /// Answered without a key: all methods, most of them with 405.
-const PUBLIC: [&str; 5] =
-    ["/health", "/openapi.json", "/docs", "/docs/reference.css", "/docs/reference.js"];
+const PUBLIC: [&str; 7] = [
+    "/",
+    "/play/main.js",
+    "/health",
+    "/openapi.json",
+    "/docs",
+    "/docs/reference.css",
+    "/docs/reference.js",
+];
 
 /// The paths of the router, with a value for each name in them.
 fn paths() -> Vec<String> {
     let mut found = Vec::new();
     for path in docket::http::ROUTES {
         let path = path.replace("{handle}", "beef").replace("{id}", "task");
+        let path = path.replace("{file}", "main.js");
         for dialect in ["systemone", "decisio", "self", "vllm", "gmlx", "openai", "nothing"] {
             found.push(path.replace("{dialect}", dialect));
         }
