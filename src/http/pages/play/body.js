@@ -113,12 +113,14 @@ function options(draft, takes) {
   const { how } = draft;
   const has = (key) => key in takes.fields;
   const samples = (typed) => (typed === "auto" ? word(typed) : number(typed));
+  // Beside a number of orders these two would be ignored.
+  const adapts = !isNumber(how.samples.trim());
   const silent = draft.questions.some((asked) => asked.unasked);
   return [
     has("ask") && silent ? ["ask", draft.questions.filter((asked) => !asked.unasked).map((asked) => word(asked.id))] : null,
     has("samples") ? said("samples", how.samples, samples) : null,
-    has("auto_threshold") ? said("auto_threshold", how.threshold, number) : null,
-    has("auto_max") ? said("auto_max", how.most, number) : null,
+    has("auto_threshold") && adapts ? said("auto_threshold", how.threshold, number) : null,
+    has("auto_max") && adapts ? said("auto_max", how.most, number) : null,
     has("stage_context") ? set("stage_context", how.stageContext) : null,
     has("context") ? said("context", how.context) : null,
     takes.hasInstructions ? said("instructions", how.instructions) : null,

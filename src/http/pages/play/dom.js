@@ -10,7 +10,7 @@ export function h(name, given = {}, ...children) {
     else if (["checked", "disabled", "hidden", "open", "selected"].includes(key)) made[key] = true;
     else made.setAttribute(key, value === true ? "" : String(value));
   }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
   if ("value" in given && "value" in made) made.value = given.value;
   return made;
 }

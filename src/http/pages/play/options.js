@@ -31,7 +31,7 @@ export function options(page) {
         laneInBody ? "Who waits for whom: urgent goes first." : "Sent as the header x-docket-priority."),
       field("Time limit in ms", input("timeout", "as the server says"), limit ? `At most ${limit.toLocaleString("en")}.` : null),
       has("samples") ? field("Orders to read", input("samples", "as the model's profile says"), "A number from 1, or auto.") : null,
-      has("auto_threshold") ? field("One more order above", input("threshold", "0.1 nats"), "Entropy of the average so far.") : null,
+      has("auto_threshold") ? field("One more order above", input("threshold", "0.1 nats"), "Entropy of the average so far; not beside a number of orders.") : null,
       has("auto_max") ? field("At most orders", input("most", "4")) : null,
       has("profile") ? field("Profile", input("profile", "the model's own")) : null,
       has("context") ? field("Context", area({ value: how.context, placeholder: "what the prompts say ahead of the state", oninput: write("context") }), null, "wide") : null,

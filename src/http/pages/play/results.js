@@ -27,7 +27,7 @@ function ignored(answer) {
   } catch {
     // It is shown as it came.
   }
-  return h("p", { class: "note" }, "The server ignored ", names.map((name, index) => [index ? ", " : "", h("code", {}, name)]), ".");
+  return h("p", { class: "note" }, "The server ignored ", names.flatMap((name, index) => [index ? ", " : "", h("code", {}, name)]), ".");
 }
 
 function stateText(body) {
