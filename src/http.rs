@@ -171,9 +171,14 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
         .route("/{dialect}/prewarm", post(prewarm::prewarm))
         .route("/{dialect}/v1/models", get(texts::models))
         .route("/health", get(health::health))
+        .route("/", get(pages::page))
+        .route("/play/{file}", get(pages::page))
+        .route("/docs", get(pages::page))
+        .route("/docs/reference.css", get(pages::page))
+        .route("/docs/reference.js", get(pages::page))
+        .route("/docs/try.js", get(pages::page))
         .route("/metrics", get(texts::metrics))
         .route("/openapi.json", get(texts::openapi))
-        .merge(page_routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::guard))
@@ -182,24 +187,10 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
     Router::new().fallback_service(routes).layer(middleware::map_response(guard::without_methods))
 }
 
-fn page_routes() -> Router<Arc<App>> {
-    let of = |file: pages::File| get(async move || pages::page(file));
-    pages::FILES.into_iter().fold(Router::new(), |routes, file| routes.route(file.path, of(file)))
-}
-
 /// Patterns of the routes above: the only values of the metrics' `route` label beside `other`.
-pub const ROUTES: [&str; 59] = [
+pub const ROUTES: [&str; 50] = [
     "/",
-    "/play/play.css",
-    "/play/main.js",
-    "/play/answers.js",
-    "/play/dom.js",
-    "/play/draft.js",
-    "/play/editor.js",
-    "/play/examples.js",
-    "/play/share.js",
-    "/play/snippets.js",
-    "/play/wire.js",
+    "/play/{file}",
     "/docs",
     "/docs/reference.css",
     "/docs/reference.js",
@@ -251,21 +242,12 @@ pub const ROUTES: [&str; 59] = [
 ];
 
 /// Routes that need no key on a server which has keys.
-const PUBLIC_ROUTES: [&str; 18] = [
-    "/",
-    "/play/play.css",
-    "/play/main.js",
-    "/play/answers.js",
-    "/play/dom.js",
-    "/play/draft.js",
-    "/play/editor.js",
-    "/play/examples.js",
-    "/play/share.js",
-    "/play/snippets.js",
-    "/play/wire.js",
+const PUBLIC_ROUTES: [&str; 9] = [
     "/health",
     "/{dialect}/health",
     "/openapi.json",
+    "/",
+    "/play/{file}",
     "/docs",
     "/docs/reference.css",
     "/docs/reference.js",

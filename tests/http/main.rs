@@ -23,6 +23,8 @@ mod images;
 #[cfg(test)]
 mod logging;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod prewarming;
 #[cfg(test)]
 mod server;

@@ -206,9 +206,8 @@ fn posts() -> Vec<(String, &'static str)> {
         ["}", "/status", "/health", "/models", "/model", "/metrics", "/usage", "/openapi.json"]
             .iter()
             .any(|end| route.ends_with(end))
-            || route == "/"
             || route.starts_with("/docs")
-            || route.starts_with("/play")
+            || route == "/"
             || route == "/openai/v1/systemone/batch"
     };
     named

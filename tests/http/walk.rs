@@ -18,17 +18,23 @@ const METHODS: [Method; 7] = [
 ];
 
 /// Answered without a key: all methods, most of them with 405.
-const PUBLIC: [&str; 5] =
-    ["/health", "/openapi.json", "/docs", "/docs/reference.css", "/docs/reference.js"];
-
-/// Files of pages, likewise.
-const PAGES: [&str; 3] = ["/", "/play/", "/docs/try.js"];
+const PUBLIC: [&str; 8] = [
+    "/",
+    "/play/main.js",
+    "/health",
+    "/openapi.json",
+    "/docs",
+    "/docs/reference.css",
+    "/docs/reference.js",
+    "/docs/try.js",
+];
 
 /// The paths of the router, with a value for each name in them.
 fn paths() -> Vec<String> {
     let mut found = Vec::new();
     for path in docket::http::ROUTES {
         let path = path.replace("{handle}", "beef").replace("{id}", "task");
+        let path = path.replace("{file}", "main.js");
         for dialect in ["systemone", "decisio", "self", "vllm", "gmlx", "openai", "nothing"] {
             found.push(path.replace("{dialect}", dialect));
         }
@@ -41,8 +47,7 @@ fn paths() -> Vec<String> {
 
 fn is_public(path: &str) -> bool {
     let is_health = path.ends_with("/health") && path != "/nothing/health";
-    let is_page = path == PAGES[0] || path.starts_with(PAGES[1]) || path == PAGES[2];
-    PUBLIC.contains(&path) || is_page || is_health
+    PUBLIC.contains(&path) || is_health
 }
 
 fn sent(method: &Method, path: &str, key: Option<(&'static str, &str)>) -> Request<Body> {

@@ -1,36 +1,31 @@
 #!/usr/bin/env bash
-# The pages of a running docket, in a browser: run.sh BINARY [FOLDER for screenshots]
-# Starts the binary twice (fake engine; without keys and with them) and stops it by pid. The last line is
-# `N passed, 0 failed`.
+# The pages in a browser: run.sh BASE_OR_BINARY [FOLDER]
+#
+# Drives Debian's chromium against a running server (http://...; what needs a server of its own is left
+# out then) or against servers that it starts of the binary, and stops by pid. Screenshots of each page go
+# to FOLDER (else a temporary one, which is named and stays). Installs what it needs; the last line counts.
 set -eu
+target=${1:?usage: run.sh BASE_OR_BINARY [FOLDER]}
+shots=${2:-$(mktemp -d)}
+case $target in http*) ;; *) target=$(realpath "$target") ;; esac
+mkdir -p "$shots"
+shots=$(realpath "$shots")
 cd "$(dirname "$0")"
-binary=$1 shots=${2:-}
-work=$(mktemp -d)
-command -v chromium >/dev/null || {
-  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends chromium fonts-dejavu-core
-} >"$work/apt.log" 2>&1 || { tail -n 20 "$work/apt.log"; exit 1; }
-[ -d node_modules/playwright-core ] && [ -d node_modules/axe-core ] || npm ci --silent --no-audit --no-fund
-pids=()
-stop() {
-  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null && wait "$pid" || true; done
-  rm -rf "$work"
-}
-trap stop EXIT
+root=$(cd ../.. && pwd)
+work=$root/target/ci/pages
+mkdir -p "$work"
 
-# started LOG ARGUMENTS...: runs a server until the end; its address is in $base.
-started() {
-  local log=$1
-  shift
-  "$binary" serve --engine fake --port 0 "$@" >"$log" 2>&1 &
-  pids+=($!)
-  for _ in $(seq 1 100); do
-    base=$(sed -n 's/.*listening on \(http:[^ ]*\).*/\1/p' "$log" | head -n 1)
-    [ -n "$base" ] && return 0
-    sleep 0.1
-  done
-  cat "$log"
-  return 1
-}
-started "$work/open.log" && open=$base
-started "$work/keys.log" --api-key "ops=page-test-key" && keyed=$base
-node browse.mjs --open "$open" --keyed "$keyed" --key page-test-key ${shots:+--shots "$shots"}
+if ! command -v chromium >/dev/null; then
+  { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends chromium; } \
+    >"$work/apt.log" 2>&1 || { tail -n 20 "$work/apt.log"; exit 1; }
+fi
+if ! cmp -s package-lock.json "$work/package-lock.json" || [ ! -d "$work/node_modules/axe-core" ]; then
+  cp package.json package-lock.json "$work/"
+  (cd "$work" && npm ci --silent --no-audit --no-fund)
+fi
+cp ./*.mjs "$work/"
+# The official client for the snippets in Python, where .ci/served has installed it.
+python=$root/target/ci/venv/bin/python
+[ -x "$python" ] || python=
+cd "$work"
+PAGES_PYTHON=${PAGES_PYTHON:-$python} exec node main.mjs "$target" "$shots"

@@ -1,202 +1,301 @@
-// The playground: a draft, the request that it makes, and what the server answers.
+// The playground: a draft on the left, what the server made of it on the right.
 
-import { drawDecision, drawEstimate, drawFaults } from "./answers.js";
-import { byId, element } from "./dom.js";
-import { KINDS, bodyOf, dialectsOf, emptyDraft, headersOf, newQuestion, stateOf, takesOf } from "./draft.js";
-import { drawQuestions, drawSettings } from "./editor.js";
-import { EXAMPLES } from "./examples.js";
-import { addressOf, draftOf } from "./share.js";
-import { LANGUAGES, snippet } from "./snippets.js";
-import { faultsOf, hasKey, send, useKey } from "./wire.js";
+import { decision, prewarm, stateFault } from "./body.js";
+import { snippets } from "./code.js";
+import { askForKey } from "./dialog.js";
+import { at, h, select, tabs } from "./dom.js";
+import { examples } from "./examples.js";
+import { draft as drafted } from "./model.js";
+import { options } from "./options.js";
+import { builder } from "./questions.js";
+import { residency } from "./residency.js";
+import { results } from "./results.js";
+import { read } from "./schema.js";
+import { drafted as shared, fragment } from "./share.js";
+import { keys, send } from "./wire.js";
 
-const PARTS = ["state", "kind", "dialect", "questions", "settings", "headers"];
+const REDRAW_MS = 120;
 
-let draft = emptyDraft();
-let api = null;
-let takes = { fields: new Set(), kinds: {} };
-let language = LANGUAGES[0];
-let needsKey = false;
+// What the parts of the page share: the draft, what the server takes, and what follows changes of names.
+const page = {
+  draft: drafted(),
+  server: null,
+  takes: () => page.server.dialects[page.draft.dialect],
+  changed,
+  waiting: [],
+  redraw,
+};
+const parts = {};
+let pending = 0;
+let running = null;
 
-function draw() {
-  takes = takesOf(api, draft.dialect);
-  byId("state").value = draft.state;
-  byId("state-kind-choice").value = draft.kind;
-  drawQuestions(byId("questions"), draft, takes, changed);
-  drawSettings(byId("settings"), draft, takes, dialectsOf(api), changed, (name) => {
-    draft.dialect = name;
-    draw();
-    byId("dialect").focus();
-  });
-  drawAdd();
-  byId("resident").textContent = "";
-  changed();
+function redraw() {
+  parts.questions.draw();
+  parts.options.draw();
 }
 
-function drawAdd() {
-  const kinds = Object.keys(takes.kinds);
-  byId("add").replaceChildren(element("option", { value: "" }, "a question ..."),
-    ...kinds.map((kind) => element("option", { value: kind }, `${KINDS[kind]} (${kind})`)));
-}
-
-/** After each change: what is wrong with the state, and the code. */
+// After any change of the draft: what depends on it follows once the typing pauses.
 function changed() {
-  let fault = "";
-  try {
-    stateOf(draft);
-  } catch (error) {
-    fault = error.message;
-  }
-  byId("state-kind").textContent = fault || `${[...draft.state].length} characters`;
-  drawSnippet();
+  clearTimeout(pending);
+  pending = setTimeout(follow, REDRAW_MS);
 }
 
-function request() {
-  return { path: `/${draft.dialect}/v1/systemone`, body: bodyOf(draft, takes), headers: headersOf(draft), needsKey };
+function follow() {
+  clearTimeout(pending);
+  const takes = page.takes();
+  const fault = stateFault(page.draft);
+  page.waiting.forEach((refresh) => refresh());
+  at("state").setAttribute("aria-invalid", String(fault !== null));
+  at("state-told").textContent = fault || "";
+  parts.residency.compare(prewarm(page.draft, takes).text);
+  for (const panel of at("code").querySelectorAll("pre")) panel.textContent = fault || "";
+  if (fault) return;
+  const texts = snippets(decision(page.draft, takes), takes, location.origin, page.server.needsKey);
+  texts.forEach(([language, text]) => { at(`code-${language}`).textContent = text; });
 }
 
-function drawSnippet() {
-  let text;
-  try {
-    text = snippet(language, request());
-  } catch (error) {
-    text = error.message;
+function open(given) {
+  page.draft = drafted(given);
+  const { dialects, own } = page.server;
+  if (!(page.draft.dialect in dialects)) page.draft.dialect = own;
+  at("dialect").value = page.draft.dialect;
+  at("state").value = page.draft.state;
+  at(`kind-${page.draft.kind}`).checked = true;
+  takeKinds();
+  redraw();
+  follow();
+}
+
+// OpenAI's decisions take text only: what is JSON goes as its text.
+function takeKinds() {
+  const { isOpenai } = page.takes();
+  at("kind-json").disabled = isOpenai;
+  if (isOpenai && page.draft.kind === "json") {
+    page.draft.kind = "text";
+    at("kind-text").checked = true;
   }
-  byId("snippet").textContent = text;
 }
 
 function say(text) {
-  byId("said").textContent = text;
+  at("said").textContent = text;
 }
 
-/** Shows what is told, and says that the place is no longer busy. */
-function tell(...nodes) {
-  byId("told").replaceChildren(...nodes.filter(Boolean));
-  // Below each other, answers are out of sight.
-  if (matchMedia("(max-width: 60rem)").matches) byId("answers").scrollIntoView({ block: "start" });
-  byId("told").setAttribute("aria-busy", "false");
-}
-
-function refused(reply) {
-  if (reply.status === 401) askForKey();
-  tell(drawFaults(faultsOf(reply), reply));
-}
-
-function askForKey() {
-  needsKey = true;
-  byId("key-form").hidden = false;
-  byId("key-said").textContent = hasKey() ? "this key is not known here" : "this server asks for one; kept in this tab's memory only";
-  byId("key").focus();
-  drawSnippet();
-}
-
-/** Runs `act` while its button waits; what the draft cannot be is told like a refusal. */
-async function busy(button, act) {
-  button.disabled = true;
-  byId("told").setAttribute("aria-busy", "true");
-  say("asking ...");
-  try {
-    await act();
-  } catch (error) {
-    tell(drawFaults([["", error.message]], { status: 0, headers: new Headers() }));
+// Asks the server; where it wants a key, asks for that and then once more. Null where none was given.
+async function call(method, request, signal) {
+  for (;;) {
+    const answer = await send(method, request, signal);
+    if (answer.status !== 401) return answer;
+    const why = keys.has() ? "The server does not know this key." : "This server answers with a key only.";
+    if (!await askForKey(why)) return answer;
+    showKey();
+    lookAround();
   }
+}
+
+// Runs one of the page's three requests, one at a time.
+async function run(button, method, request, done) {
+  if (running) {
+    running.abort();
+    return;
+  }
+  running = new AbortController();
+  const words = [...button.childNodes];
+  button.replaceChildren("Cancel");
+  document.body.classList.add("busy");
+  at("answers").setAttribute("aria-busy", "true");
   say("");
-  byId("told").setAttribute("aria-busy", "false");
-  button.disabled = false;
+  try {
+    done(await call(method, request, running.signal));
+  } catch (error) {
+    if (error.name === "AbortError") {
+      say("Cancelled.");
+      parts.residency.failed();
+    } else {
+      parts.residency.failed();
+      parts.results.broken(error.message);
+    }
+  } finally {
+    running = null;
+    button.replaceChildren(...words);
+    document.body.classList.remove("busy");
+    at("answers").removeAttribute("aria-busy");
+  }
 }
 
-async function ask() {
-  const asked = request();
-  const reply = await send("POST", asked.path, asked);
-  byId("body").textContent = reply.json ? JSON.stringify(reply.json, null, 2) : reply.text;
-  if (reply.status !== 200 || !reply.json) return refused(reply);
-  return tell(...drawDecision(reply));
+function isReady() {
+  follow();
+  const fault = stateFault(page.draft);
+  if (fault) {
+    at("state").focus();
+    say(fault);
+  }
+  return fault === null;
 }
 
-async function estimate() {
-  const asked = request();
-  const reply = await send("POST", `/${draft.dialect}/v1/estimate`, asked);
-  if (reply.status !== 200) return refused(reply);
-  return tell(drawEstimate(reply.json));
+function ask() {
+  if (!running && !isReady()) return;
+  const questions = structuredClone(page.draft.questions);
+  run(at("ask"), "POST", decision(page.draft, page.takes()), (answer) => parts.results.show(answer, questions));
 }
 
-async function prewarm() {
-  const body = `{"state": ${stateOf(draft)}}`;
-  const reply = await send("POST", "/systemone/v1/prewarm", { body, headers: headersOf(draft) });
-  if (reply.status !== 200) return refused(reply);
-  const { prompt_tokens: tokens, prefix, expires_at: until } = reply.json;
-  const how = { exact: prefix.reused ? "was resident already" : "is resident now", pending: "will be read",
-    off: "is not kept", unsupported: "cannot be kept by this engine" }[prefix.tier] || prefix.tier;
-  const pinned = until ? `, pinned until ${new Date(until * 1000).toLocaleTimeString()}` : "";
-  byId("resident").textContent = `${tokens} tokens: the state ${how}${pinned}`;
-  return byId("told").setAttribute("aria-busy", "false");
+function readAhead() {
+  if (!running && !isReady()) return;
+  const takes = page.takes();
+  const request = prewarm(page.draft, takes);
+  if (!running) parts.residency.busy();
+  run(at("prewarm"), "POST", request, (answer) => {
+    if (answer.ok) parts.residency.keep(answer.body, takes, request.text);
+    else {
+      parts.residency.failed();
+      parts.results.show(answer, page.draft.questions);
+    }
+  });
 }
 
-function drawTabs() {
-  const tabs = LANGUAGES.map((name) => element("button", { type: "button", role: "tab", "aria-selected": String(name === language),
-    "aria-controls": "snippet", on: { click: () => { language = name; drawTabs(); drawSnippet(); } } }, name));
-  byId("code").querySelector(".tabs").replaceChildren(...tabs);
+function estimate() {
+  if (!running && !isReady()) return;
+  const takes = page.takes();
+  const request = { ...decision(page.draft, takes), path: takes.estimate };
+  const text = prewarm(page.draft, takes).text;
+  run(at("estimate"), "POST", request, (answer) => {
+    if (answer.ok) parts.residency.estimated(answer.body, text);
+    else parts.results.show(answer, page.draft.questions);
+  });
 }
 
-async function copy(text, what) {
+async function share() {
+  const hash = await fragment(page.draft);
+  history.replaceState(null, "", hash);
+  const copied = await copy(location.href);
+  say(copied ? "The link is copied. It has the state and the questions in it, and no key." : "The address bar has the link.");
+}
+
+async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
-    say(`${what} copied`);
+    return true;
   } catch {
-    say(`${what} could not be copied: the browser does not allow it`);
+    return false;
   }
 }
 
-function share() {
-  try {
-    const address = addressOf(draft);
-    history.replaceState(null, "", address);
-    copy(address, "link");
-  } catch (error) {
-    say(error.message);
+async function copyCode() {
+  const shown = [...at("code").querySelectorAll("pre")].find((panel) => !panel.closest("[role=tabpanel]").hidden);
+  const copied = await copy(shown.textContent);
+  at("copy").textContent = copied ? "Copied" : "Select it by hand";
+  setTimeout(() => { at("copy").textContent = "Copy"; }, 2000);
+}
+
+function showKey() {
+  at("key").hidden = !page.server.needsKey;
+  at("key").textContent = keys.has() ? "Key given" : "Give a key";
+}
+
+// What is served, as far as the server tells.
+async function lookAround() {
+  const told = at("server-told");
+  const { body } = await send("GET", { path: "/health" }).catch(() => ({ body: null }));
+  at("server").className = `server ${body && body.ready ? "ready" : "away"}`;
+  if (!body) told.textContent = "not reachable";
+  else if (!body.ready) told.textContent = body.reason || "not ready";
+  else {
+    const { details } = body;
+    told.textContent = details ? `${details.served_names[0]} · ${details.model.engine} engine` : "ready";
   }
 }
 
 function listen() {
-  byId("ask").addEventListener("submit", (event) => { event.preventDefault(); busy(byId("send"), ask); });
-  byId("ask").addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) byId("ask").requestSubmit(byId("send"));
+  at("ask-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    ask();
   });
-  byId("estimate").addEventListener("click", () => busy(byId("estimate"), estimate));
-  byId("prewarm").addEventListener("click", () => busy(byId("prewarm"), prewarm));
-  byId("share").addEventListener("click", share);
-  byId("copy").addEventListener("click", () => copy(byId("snippet").textContent, "code"));
-  byId("key-form").addEventListener("submit", (event) => event.preventDefault());
-  byId("key").addEventListener("input", (event) => { useKey(event.target.value); needsKey ||= hasKey(); drawSnippet(); });
-  byId("state").addEventListener("input", (event) => { draft.state = event.target.value; byId("resident").textContent = ""; changed(); });
-  byId("state-kind-choice").addEventListener("change", (event) => { draft.kind = event.target.value; changed(); });
-  byId("add").addEventListener("change", (event) => {
-    draft.questions.push(newQuestion(event.target.value, draft.questions.map((question) => question.id)));
-    event.target.value = "";
-    drawQuestions(byId("questions"), draft, takes, changed);
+  at("ask-form").addEventListener("keydown", (event) => {
+    const isAsk = event.key === "Enter" && (event.ctrlKey || event.metaKey);
+    const isLine = event.key === "Enter" && event.target.matches("input");
+    if (isAsk || isLine) event.preventDefault();
+    if (isAsk) ask();
+  });
+  at("state").addEventListener("input", (event) => {
+    page.draft.state = event.target.value;
     changed();
-    byId("questions").lastElementChild.querySelector("textarea").focus();
   });
-  byId("example").addEventListener("change", (event) => take(EXAMPLES[Number(event.target.value)].draft));
-  window.addEventListener("hashchange", () => { const shared = draftOf(location.hash); if (shared) take(shared); });
+  for (const kind of ["text", "json"]) {
+    at(`kind-${kind}`).addEventListener("change", () => {
+      page.draft.kind = kind;
+      follow();
+    });
+  }
+  at("dialect").addEventListener("change", (event) => {
+    page.draft.dialect = event.target.value;
+    takeKinds();
+    redraw();
+    follow();
+  });
+  at("prewarm").addEventListener("click", readAhead);
+  at("estimate").addEventListener("click", estimate);
+  at("share").addEventListener("click", share);
+  at("copy").addEventListener("click", copyCode);
+  at("key").addEventListener("click", async () => {
+    if (await askForKey("This server answers with a key only.")) lookAround();
+    showKey();
+  });
+  addEventListener("hashchange", openShared);
 }
 
-function take(given) {
-  draft = structuredClone(Object.fromEntries(PARTS.map((part) => [part, given[part]])));
-  draw();
+function list() {
+  const { dialects } = page.server;
+  const groups = examples(dialects);
+  const chooser = at("example");
+  chooser.replaceChildren(h("option", { value: "" }, "a draft of your own"), ...groups.map(({ label, examples: each }) =>
+    h("optgroup", { label }, each.map(([key, name]) => h("option", { value: key }, name)))));
+  const all = new Map(groups.flatMap((group) => group.examples).map(([key, , given]) => [key, given]));
+  chooser.addEventListener("change", () => open(all.get(chooser.value) || { dialect: page.draft.dialect }));
+  at("dialect").replaceChildren(...select({}, Object.keys(dialects).map((name) => [name, name]), page.server.own).children);
+  return all;
 }
 
-async function begin() {
-  byId("example").replaceChildren(...EXAMPLES.map(({ name }, place) => element("option", { value: place }, name)));
-  drawTabs();
+async function openShared() {
+  try {
+    const given = await shared(location.hash);
+    if (!given) return false;
+    open(given);
+    at("example").value = "";
+    return true;
+  } catch (error) {
+    say(`The link cannot be read: ${error.message}.`);
+    return false;
+  }
+}
+
+function drawCode() {
+  const panels = ["curl", "Python", "JavaScript"].map((language) =>
+    [language, h("div", {}, h("pre", { id: `code-${language}`, tabindex: "0", "aria-label": `The request in ${language}` }))]);
+  at("code").append(tabs("Languages", panels), ...panels.map(([, panel]) => panel));
+}
+
+async function main() {
+  lookAround();
+  const answer = await send("GET", { path: "/openapi.json" }).catch((error) => ({ ok: false, failure: error.message }));
+  parts.results = results(page);
+  if (!answer.ok) {
+    parts.results.broken(answer.failure || `/openapi.json was answered with ${answer.status}`);
+    return;
+  }
+  page.server = read(answer.body);
+  parts.residency = residency(call);
+  parts.questions = builder(page);
+  parts.options = options(page);
+  drawCode();
+  const all = list();
+  parts.residency.idle();
   listen();
-  const [reply, health] = await Promise.all([send("GET", "/openapi.json"), send("GET", "/health")]);
-  // Who has no key is told of no details where there are keys.
-  needsKey = health.status === 200 && !health.json?.details;
-  byId("key-form").hidden = !needsKey;
-  api = reply.json;
-  byId("served").textContent = api?.info?.version ? `${api.info.version}, playground` : "playground";
-  take(draftOf(location.hash) || EXAMPLES[0].draft);
-  document.body.dataset.ready = "true";
+  showKey();
+  if (!await openShared()) {
+    at("example").value = "ticket";
+    open(all.get("ticket") || {});
+    at("example").value = all.has("ticket") ? "ticket" : "";
+  }
+  document.body.classList.add("ready");
 }
 
-begin();
+main();

@@ -1,40 +1,47 @@
-// A draft in the fragment of the address, which browsers do not send. Never the key.
+// A draft as the fragment of an address, which browsers do not send to any server: compressed, in base64.
 
-import { emptyDraft } from "./draft.js";
+import { compact, draft } from "./model.js";
 
-const MARK = "#d=";
-const CHARS_MAX = 64 * 1024;
+const MARK = "#ask=";
+const CHARACTERS_MAX = 1 << 20;
+const BYTES_MAX = 4 << 20;
 
-export function addressOf(draft) {
-  const bytes = new TextEncoder().encode(JSON.stringify(draft));
-  const text = btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
-  const fragment = MARK + text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-  if (fragment.length > CHARS_MAX) throw new Error(`the link would have ${fragment.length} characters, at most ${CHARS_MAX} are made`);
-  return `${location.origin}${location.pathname}${fragment}`;
+async function through(bytes, stream) {
+  return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
 }
 
-/** The draft of an address; null where it has none, or one that cannot be read. */
-export function draftOf(hash) {
-  if (!hash.startsWith(MARK) || hash.length > CHARS_MAX) return null;
-  try {
-    const text = atob(hash.slice(MARK.length).replaceAll("-", "+").replaceAll("_", "/"));
-    const found = JSON.parse(new TextDecoder().decode(Uint8Array.from(text, (char) => char.charCodeAt(0))));
-    return sound(found);
-  } catch {
-    return null;
+function base64(bytes) {
+  let binary = "";
+  for (const byte of bytes) binary += String.fromCharCode(byte);
+  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+function bytesOf(text) {
+  return Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0));
+}
+
+// What is unpacked may not be larger than any honest draft, however short it came.
+async function unpacked(bytes) {
+  const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw")).getReader();
+  const parts = [];
+  let held = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return new Blob(parts).text();
+    held += value.length;
+    if (held > BYTES_MAX) throw new Error("it is too long");
+    parts.push(value);
   }
 }
 
-/** Only what a draft has, and of the kinds that it has: a link may come from anybody. */
-function sound(found) {
-  const word = (value) => (typeof value === "string" ? value : "");
-  const flat = (value) => Object.fromEntries(Object.entries(value && typeof value === "object" ? value : {})
-    .filter(([, one]) => ["string", "number", "boolean"].includes(typeof one)));
-  const questions = Array.isArray(found.questions) ? found.questions : [];
-  return { ...emptyDraft(), dialect: word(found.dialect) || "systemone", state: word(found.state),
-    kind: found.kind === "json" ? "json" : "text", settings: flat(found.settings), headers: flat(found.headers),
-    questions: questions.map((given) => {
-      const one = flat(given);
-      return { ...one, id: word(one.id), type: word(one.type), instructions: word(one.instructions), criteria: word(one.criteria) };
-    }) };
+export async function fragment(given) {
+  const bytes = new TextEncoder().encode(JSON.stringify(compact(given)));
+  return MARK + base64(await through(bytes, new CompressionStream("deflate-raw")));
+}
+
+// The draft in a fragment; null where it has none. Throws where it has one that cannot be read.
+export async function drafted(hash) {
+  if (!hash.startsWith(MARK)) return null;
+  if (hash.length > CHARACTERS_MAX) throw new Error("it is too long");
+  return draft(JSON.parse(await unpacked(bytesOf(hash.slice(MARK.length)))));
 }

@@ -1,44 +1,34 @@
-// Requests to the server that this page came from. The key lives in this module's memory only.
+// Asks the server, with the key where one was given. The key lives in this module's memory and nowhere
+// else: it is in no storage, no link and no snippet, and it is gone when the page is.
 
 let key = "";
 
-export function useKey(given) {
-  key = given.trim();
-}
+export const keys = {
+  has: () => key !== "",
+  set: (given) => { key = given.trim(); },
+};
 
-export function hasKey() {
-  return key !== "";
-}
-
-/** What came of a request: status, headers, JSON (null where it is none) and the time that it took. */
-export async function send(method, path, { body, headers = {} } = {}) {
-  const sent = { ...headers };
-  if (body !== undefined) sent["content-type"] = "application/json";
-  if (key) sent.authorization = `Bearer ${key}`;
+// Runs one request: { status, ok, headers, text, body, took }. `body` is null where the answer is no JSON.
+// Throws an Error in plain words where there is no answer, and an AbortError where it was cancelled.
+export async function send(method, { path, headers = {}, text = null }, signal = null) {
+  const sent = key ? { ...headers, authorization: `Bearer ${key}` } : headers;
   const began = performance.now();
   let response;
+  let answered;
   try {
-    response = await fetch(path, { method, body, headers: sent, credentials: "omit", cache: "no-store" });
-  } catch {
-    return { status: 0, headers: new Headers(), json: null, text: "", took: performance.now() - began };
+    response = await fetch(path, { method, headers: sent, body: text, signal, cache: "no-store", credentials: "omit" });
+    answered = await response.text();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    const isKey = key !== "" && [...key].some((letter) => letter < "!" || letter > "~");
+    throw new Error(isKey ? "The key has a character that no header can carry." : "The server could not be reached.");
   }
-  const text = await response.text();
   const took = performance.now() - began;
-  let json = null;
+  let body = null;
   try {
-    json = JSON.parse(text);
+    body = JSON.parse(answered);
   } catch {
-    // Told as text.
+    body = null;
   }
-  return { status: response.status, headers: response.headers, json, text, took };
-}
-
-/** Faults of a refusal in any dialect, as [place, message] each. */
-export function faultsOf({ status, json, text }) {
-  if (status === 0) return [["", "The server cannot be reached."]];
-  const found = json?.detail ?? json?.error ?? json;
-  if (Array.isArray(found)) {
-    return found.map((fault) => [(fault.loc || []).filter((part) => part !== "body").join("."), fault.msg || JSON.stringify(fault)]);
-  }
-  return [[found?.param || "", found?.message || text || `status ${status}`]];
+  return { status: response.status, ok: response.ok, headers: response.headers, text: answered, body, took };
 }
