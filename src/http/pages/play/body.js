@@ -58,7 +58,7 @@ function wireQuestion(asked, takes) {
   return new Members([
     ["type", word(asked.type)],
     words,
-    criteria(asked),
+    asked.type !== "noul" || form.takesCriteria ? criteria(asked) : null,
     has("samples") ? said("samples", asked.samples, (typed) => (typed === "auto" ? word(typed) : number(typed))) : null,
     has("cite") ? set("cite", asked.cite) : null,
     has("ask_if") && conditions.length

@@ -94,7 +94,7 @@ function instructions(page, asked) {
 function criteria(page, asked, form) {
   switch (asked.type) {
     case "noul":
-      return h("div", { class: "pair" },
+      return !form.takesCriteria ? null : h("div", { class: "pair" },
         field("Yes means", h("input", { value: asked.yes, placeholder: "optional", oninput: typed(page, asked, "yes") })),
         field("No means", h("input", { value: asked.no, placeholder: "optional", oninput: typed(page, asked, "no") })));
     case "choice":

@@ -28,7 +28,9 @@ function forms(api, given) {
     const name = properties.type && properties.type.const;
     if (!name) continue;
     const required = form.required || [];
-    found[name === "predicate" ? "noul" : name] = { properties, required, range: range(api, properties) };
+    // A dialect may have the field for other kinds' sake, and take nothing in it.
+    const takesCriteria = properties.criteria !== undefined && properties.criteria.type !== "null";
+    found[name === "predicate" ? "noul" : name] = { properties, required, takesCriteria, range: range(api, properties) };
   }
   return found;
 }
