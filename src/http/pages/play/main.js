@@ -95,12 +95,14 @@ async function call(method, request, signal) {
 // Runs one of the page's three requests, one at a time.
 async function run(button, method, request, done) {
   if (running) {
-    running.abort();
+    if (running.button === button) running.abort();
     return;
   }
-  running = new AbortController();
+  running = Object.assign(new AbortController(), { button });
   const words = [...button.childNodes];
+  const others = ["ask", "prewarm", "estimate"].map(at).filter((other) => other !== button);
   button.replaceChildren("Cancel");
+  others.forEach((other) => { other.disabled = true; });
   document.body.classList.add("busy");
   at("answers").setAttribute("aria-busy", "true");
   say("");
@@ -117,6 +119,7 @@ async function run(button, method, request, done) {
   } finally {
     running = null;
     button.replaceChildren(...words);
+    others.forEach((other) => { other.disabled = false; });
     document.body.classList.remove("busy");
     at("answers").removeAttribute("aria-busy");
   }
