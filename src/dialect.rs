@@ -20,6 +20,9 @@ mod systemone;
 mod vllm;
 pub(crate) mod words;
 
+/// Headers of requests that the `decisio` dialect reads.
+pub use decisio::headers::ALL as DECISIO_HEADERS;
+
 use std::str::FromStr;
 use std::time::Duration;
 

@@ -15,6 +15,7 @@ mod guard;
 mod headers;
 mod health;
 mod images;
+mod once;
 mod pages;
 mod path;
 mod prewarm;
@@ -175,6 +176,7 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
         .route("/docs", get(pages::page))
         .route("/docs/reference.css", get(pages::page))
         .route("/docs/reference.js", get(pages::page))
+        .route("/docs/try.js", get(pages::page))
         .route("/metrics", get(texts::metrics))
         .route("/openapi.json", get(texts::openapi))
         .fallback(not_found)
@@ -186,12 +188,13 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
 }
 
 /// Patterns of the routes above: the only values of the metrics' `route` label beside `other`.
-pub const ROUTES: [&str; 49] = [
+pub const ROUTES: [&str; 50] = [
     "/",
     "/play/{file}",
     "/docs",
     "/docs/reference.css",
     "/docs/reference.js",
+    "/docs/try.js",
     "/v1/usage",
     "/{dialect}/v1/prewarm/{handle}",
     "/v1/systemone/batch",
@@ -239,7 +242,7 @@ pub const ROUTES: [&str; 49] = [
 ];
 
 /// Routes that need no key on a server which has keys.
-const PUBLIC_ROUTES: [&str; 8] = [
+const PUBLIC_ROUTES: [&str; 9] = [
     "/health",
     "/{dialect}/health",
     "/openapi.json",
@@ -248,6 +251,7 @@ const PUBLIC_ROUTES: [&str; 8] = [
     "/docs",
     "/docs/reference.css",
     "/docs/reference.js",
+    "/docs/try.js",
 ];
 
 /// Routes that show what concerns all tenants.
@@ -303,7 +307,7 @@ impl App {
 
     /// The dialect a request speaks: that of its path, else of its header, else the server's.
     fn dialect(&self, path: Option<&str>, headers: &HeaderMap) -> Result<Dialect, Fault> {
-        let (name, in_path) = match (path, headers.get(headers::DIALECT)) {
+        let (name, in_path) = match (path, once::value(headers, headers::DIALECT)?) {
             (Some(name), _) => (name, true),
             (None, Some(value)) => (value.to_str().unwrap_or("?"), false),
             (None, None) => return Ok(self.config.dialect),

@@ -6,6 +6,7 @@ mod desk;
 mod details;
 mod keys;
 mod model;
+mod open_files;
 pub mod panics;
 mod reread;
 pub mod serving;
@@ -141,7 +142,7 @@ pub async fn serve(
     shown: Value,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Ended, StartError> {
-    let metrics = recorder()?;
+    let (metrics, config) = (recorder()?, &open_files::fitted(config));
     model::check(config)?;
     let keys = Keys::load(&config.http)?;
     let meter = usage::open(config)?;

@@ -58,7 +58,8 @@ pub struct SchedulerConfig {
     /// heeding it. More than 10 minutes counts as 10 minutes, 0 tells every one the estimate.
     pub retry_spread_max: Duration,
     /// Most refused decisions for which room is kept when they come back, a quarter of them of one
-    /// tenant; further ones are told the longest wait. Default 4,096.
+    /// tenant; further ones take the place of a tenant's that has more, or are told the longest
+    /// wait. Default 4,096.
     pub retry_claims_max: usize,
     /// How many state groups that cannot run now may be passed over while a step is formed.
     /// Default 8.

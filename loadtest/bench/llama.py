@@ -13,6 +13,7 @@ from scheduling.wire import Broken, request
 from .setting import Setting, free_port, process
 
 LOAD_SECONDS_MAX = 300
+SILENT_MAX = 10
 
 
 def model_file(model: str) -> Path:
@@ -40,10 +41,14 @@ async def llama(setting: Setting, model: str, slots: int, context: int) -> Async
 
 
 async def _loaded(port: int) -> None:
-    """It listens before its weights are there, and says 503 until then."""
+    """It listens before its weights are there, and says 503 until then; who says nothing has died of it."""
+    silent = 0
     for _ in range(LOAD_SECONDS_MAX * 5):
         reply = await request(port, "/health")
         if reply.status == 200:
             return
+        silent = 0 if reply.status else silent + 1
+        if silent > SILENT_MAX:
+            raise Broken("llama-server is gone while it loads its model")
         await asyncio.sleep(0.2)
     raise Broken(f"llama-server has not loaded its model after {LOAD_SECONDS_MAX} s")

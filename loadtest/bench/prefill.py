@@ -65,9 +65,9 @@ class Way:
 async def run(setting: Setting) -> Result:
     """The small model with states near its longest; with --full the default model with twice that."""
     words = FAKE_WORDS if setting.is_fake else 7_250
-    scenes = [Scene(setting.model, words, 2, setting.pick(30, 180))]
+    scenes = [Scene(setting.model, words, 2, setting.pick(30, 90))]
     if setting.full and not setting.is_fake:
-        scenes.append(Scene(setting.default_model, 15_000, 0.2, 600))
+        scenes.append(Scene(setting.default_model, 15_000, 0.2, 300))
     result = Result([Table(COLUMNS, [])])
     for scene in scenes:
         if absent := setting.missing(scene.model):

@@ -56,7 +56,7 @@ class Section:
 LOAD = "Under load"
 SECTIONS = (
     Section("policy", "Order and admission, in virtual time", "Order and admission", (4, 4), pages.POLICY),
-    Section("prefill", "Short decisions behind long prefills", LOAD, (3, 45), prefill.run),
+    Section("prefill", "Short decisions behind long prefills", LOAD, (3, 40), prefill.run),
     Section("hog", "A tenant that sends four of five requests", LOAD, (3, 8), hog.run),
     Section("burst", "50 requests on one cold state", LOAD, (2, 3), burst.run),
     Section("prewarm", "Prewarmed and cold states", LOAD, (4, 15), prewarm.run),
@@ -68,7 +68,7 @@ SECTIONS = (
     Section("zipf", "Skew and number of states", LOAD, (2, 6), zipf.run),
     Section("scripts", "States in several scripts", LOAD, (1, 4), scripts.run),
     Section("generator", "The generator's own cost", LOAD, (1, 4), generator.run),
-    Section("peers", "docket beside llama-server", "Beside llama-server", (6, 90), side_by_side.run),
+    Section("peers", "docket beside llama-server", "Beside llama-server", (6, 80), side_by_side.run),
     Section("kernels", "Products and steps", "Kernels and engine", (1, 5), pages.KERNELS),
     Section("engines", "The engine beside llama.cpp", "Kernels and engine", (5, 90), pages.ENGINES),
     Section("planning", "What planning costs", "Order and admission", (2, 2), pages.PLANNING),

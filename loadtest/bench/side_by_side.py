@@ -1,8 +1,9 @@
 """docket beside llama-server on the same file with as many threads: capacity, then latency at equal load.
 
 Both are up all the time and only one is asked at a time, in turns whose order is reversed every other
-round. Each round has a seed of its own, so that no side finds what an earlier round left; what the
-states take to be read first is in the warm-up.
+round. Each round has a seed of its own, so that no side finds questions of an earlier round. Shared states
+are the same in all rounds and both sides have read them before the first: how long that takes is a row of
+its own. Distinct ones are new to both.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from .result import Result, Table, number, spread
 from .setting import Report, Setting, knows, none_lost, times
 
 WORKLOADS = ("peers-shared", "peers-distinct")
+STATES = 32
 SLOTS = 8
 SLOT_TOKENS = 2_048
 CLIENTS = 16
@@ -45,7 +47,8 @@ class Match:
     model: str
     sides: tuple[Side, Side]
     warm_up_s: float
-    seconds: float
+    seconds: dict[str, float]
+    """Of a run, by workload."""
 
     def label(self, *parts: object) -> str:
         """Of a report."""
@@ -67,7 +70,10 @@ async def run(setting: Setting) -> Result:
             other = await stack.enter_async_context(llama(setting, model, SLOTS, context))
             sides = (Side("docket", server.url), Side("llama", other, ("--driver", "llama-server")))
             is_small = model == setting.model
-            match = Match(model, sides, *(setting.pick((6, 10), (15, 45)) if is_small else (60, 120)))
+            seconds = setting.pick((10.0, 20.0), (30.0, 60.0)) if is_small else (60.0, 180.0)
+            warm_up_s = 5.0 if is_small else 20.0
+            match = Match(model, sides, warm_up_s, dict(zip(WORKLOADS, seconds, strict=True)))
+            await _read_first(setting, match, result)
             for workload in WORKLOADS:
                 await _compared(setting, match, workload, result)
     return result
@@ -81,6 +87,25 @@ async def _version(setting: Setting) -> str:
         f"llama-server: {told[:200]}; `-np {SLOTS} -c {SLOTS * SLOT_TOKENS} -t {setting.threads}`, its "
         f"prompt cache on; docket: `--threads {setting.threads}`. {CLIENTS} clients."
     )
+
+
+async def _read_first(setting: Setting, match: Match, result: Result) -> None:
+    """Has both sides read all shared states, each with one question."""
+    shared = WORKLOADS[0]
+    changes = {"zipf = 0.8": "in_turn = 1", "count = [4, 4]": "count = [1, 1]"}
+    workload = setting.variant("peers-first", shared, changes)
+    # Few at a time, so that none waits for longer than its client does.
+    flags = ("--workload", workload, "--clients", "2", "--requests", str(STATES))
+    told, reports = [], []
+    for side in match.sides:
+        name = match.label(shared, "first", side.name)
+        report = await setting.load(side.url, name, "closed", *flags, *side.flags)
+        told.append(number(report["whole_s"]))
+        reports.append(report)
+    ratio = number(reports[1]["whole_s"] / reports[0]["whole_s"])
+    what = f"{STATES} states read for the first time, s (last column: llama-server / docket)"
+    result.tables[0].rows.append((match.model, shared, what, *told, ratio))
+    result.figures.append(none_lost(reports, "read first", ("failed", "connection_error")))
 
 
 async def _compared(setting: Setting, match: Match, workload: str, result: Result) -> None:
@@ -116,7 +141,7 @@ async def _rounds(
         for side in match.sides if seed % 2 else reversed(match.sides):
             load = ("--workload", workload, "--seed", str(seed), *flags, *side.flags)
             name = match.label(workload, label, side.name, seed)
-            report = await setting.load(side.url, name, kind, *load, *times(match.seconds, match.warm_up_s))
+            report = await setting.load(side.url, name, kind, *load, *times(match.seconds[workload], match.warm_up_s))
             found[side.name].append(report)
     first, second = (found[side.name] for side in match.sides)
     return first, second

@@ -1,6 +1,7 @@
 //! Ctrl-C: the first one ends a run as if its time were over, so that there is a report of what was
 //! measured until then; the second one ends the program.
 
+use std::io::{self, Write as _};
 use std::process::exit;
 use std::rc::Rc;
 
@@ -30,7 +31,8 @@ impl Interrupt {
             if signal::ctrl_c().await.is_err() {
                 return press.closed().await;
             }
-            eprintln!("\ninterrupted: what is under way ends first; once more ends everything");
+            let said = "interrupted: what is under way ends first; once more ends everything";
+            let _ = writeln!(io::stderr(), "\n{said}");
             press.send_replace(true);
             let _ = signal::ctrl_c().await;
             exit(INTERRUPTED);

@@ -133,12 +133,7 @@ impl<D: Driver + 'static> Load<D> {
             let intended = began + Duration::from_micros(at_us);
             let slot = async {
                 pacer.until(intended).await?;
-                if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
-                    return anyhow::Ok(slot);
-                }
-                let slot = Arc::clone(&slots).acquire_owned().await?;
-                freed = Instant::now();
-                Ok(slot)
+                connection(&slots, &mut freed).await
             };
             let slot = select! {
                 () = self.stop.notified() => break,
@@ -368,6 +363,19 @@ pub(crate) fn plan(requests: &mut Requests, starts_us: &[u64]) -> Vec<Start> {
     }
     plan.sort_by_key(|start| start.at_us);
     plan
+}
+
+/// A connection's slot; when it was had, in `freed`, where it had to be waited for.
+async fn connection(
+    slots: &Arc<Semaphore>,
+    freed: &mut Instant,
+) -> anyhow::Result<OwnedSemaphorePermit> {
+    if let Ok(slot) = Arc::clone(slots).try_acquire_owned() {
+        return Ok(slot);
+    }
+    let slot = Arc::clone(slots).acquire_owned().await?;
+    *freed = Instant::now();
+    Ok(slot)
 }
 
 #[cfg(test)]

@@ -36,6 +36,9 @@ mod retries;
 mod server;
 mod workload;
 
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
 use anyhow::{bail, ensure};
 use clap::Parser as _;
 
@@ -43,8 +46,18 @@ use cli::{Cli, Command, Common};
 use interrupt::Interrupt;
 use report::Sweep;
 
-fn main() -> anyhow::Result<()> {
-    let cli = Cli::parse();
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Not as `main` shows an error: what a user did needs no stack.
+            let _ = writeln!(io::stderr(), "loadtest: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let tasks = tokio::task::LocalSet::new();
     let (report, json, html) = match &cli.command {

@@ -93,6 +93,8 @@ pub(crate) struct StateSet {
     pub(crate) zipf: Option<f64>,
     /// Instead of `zipf`: requests in a row on one state, before the next has its turn.
     pub(crate) in_turn: Option<u32>,
+    /// Of the texts, instead of the run's: so that a run finds what an earlier one has left.
+    pub(crate) seed: Option<u64>,
     /// How a state grows from request to request.
     pub(crate) growth: Option<Growth>,
     /// Whether all states are prewarmed before the run, outside its measures.

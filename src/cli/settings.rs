@@ -148,7 +148,7 @@ impl Settings {
             return;
         }
         let place = chosen.place();
-        let fault = |message| Fault { place: place.clone(), message };
+        let fault = |message: String| Fault::new(place.clone(), message);
         self.faults.extend(messages.into_iter().map(fault));
         self.failed.push(chosen.known.long.clone());
         (chosen.source, chosen.texts) = (Source::Default, Vec::new());
@@ -239,7 +239,7 @@ impl Settings {
         let long = fault.flag.trim_start_matches('-');
         let chosen = self.chosen.iter().find(|chosen| chosen.known.long == long);
         let place = chosen.map_or_else(|| fault.flag.to_owned(), Chosen::place);
-        Fault { place, message: fault.message }
+        Fault::new(place, fault.message)
     }
 
     /// How many of them come from where, in a line.
@@ -263,7 +263,7 @@ fn bounded(mut faults: Vec<Fault>) -> Vec<Fault> {
     let more = faults.len().saturating_sub(FAULTS_MAX);
     if more > 0 {
         faults.truncate(FAULTS_MAX);
-        faults.push(Fault { place: "and".to_owned(), message: format!("{more} more faults") });
+        faults.push(Fault::new("and", format!("{more} more faults")));
     }
     faults
 }

@@ -9,7 +9,7 @@ use std::time::{Instant, SystemTime};
 
 use actors::{Lane, TenantId};
 use arc_swap::ArcSwap;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue};
 
 use crate::config::keys::{ApiKey, TENANT_DEFAULT};
 use crate::dialect::problem::RequestFault;
@@ -18,6 +18,7 @@ use crate::service::ModelEntry;
 use crate::tenants::{Found, KeyId, Keyring, Quota, Rates, Tenant, is_tenant_name, listed};
 
 use super::headers::{API_KEY, FAIRNESS_ID};
+use super::once::{self, AUTHORIZATION};
 use super::respond::excerpt;
 
 /// Most keys of the command line.
@@ -82,17 +83,29 @@ impl AuthConfig {
     }
 
     /// Whose key a request with these headers has; `None` where that is missing, unknown or expired.
-    pub(super) fn grant(&self, headers: &HeaderMap) -> Option<Grant> {
+    ///
+    /// # Errors
+    /// [`RequestFault::Header`] where it says two keys, and so does not say who asks.
+    pub(super) fn grant(&self, headers: &HeaderMap) -> Result<Option<Grant>, RequestFault> {
         let Some(keys) = &self.keys else {
             let tenant = TenantId(Arc::from(TENANT_DEFAULT));
-            return Some(Grant { tenant, holder: None });
+            return Ok(Some(Grant { tenant, holder: None }));
         };
+        once::check_credentials(headers)?;
         let keys = keys.load();
-        let bearer = headers.get(header::AUTHORIZATION).and_then(|value| bearer(value.as_bytes()));
-        let api_key = headers.get(API_KEY).map(HeaderValue::as_bytes);
+        let sent = |name| once::value(headers, name).map(|value| value.map(HeaderValue::as_bytes));
+        let (bearer, api_key) = (sent(AUTHORIZATION)?.and_then(bearer), sent(API_KEY)?);
         let now = SystemTime::now();
-        let found = bearer.into_iter().chain(api_key).find_map(|key| holder(&keys, key, now));
-        found.map(|holder| Grant { tenant: holder.name.clone(), holder: Some(holder) })
+        let [bearer, api_key] = [bearer, api_key].map(|key| holder(&keys, key?, now));
+        // One of them may be for a proxy. Of two that are for us neither is the one that counts.
+        if let (Some(one), Some(other)) = (&bearer, &api_key)
+            && one.name != other.name
+        {
+            let message = format!("its key is of another tenant than that of {AUTHORIZATION}");
+            return Err(RequestFault::Header { name: API_KEY, message });
+        }
+        let found = bearer.or(api_key);
+        Ok(found.map(|holder| Grant { tenant: holder.name.clone(), holder: Some(holder) }))
     }
 
     /// Counts a request against its tenant's requests a minute; `None` where it has no such limit.
@@ -246,11 +259,11 @@ mod tests {
     }
 
     fn tenant(auth: &AuthConfig, pairs: &[(&'static str, &str)]) -> Option<String> {
-        auth.grant(&sent(pairs)).map(|grant| grant.tenant.0.to_string())
+        auth.grant(&sent(pairs)).unwrap().map(|grant| grant.tenant.0.to_string())
     }
 
     fn acme() -> Grant {
-        of_file().grant(&sent(&[("x-api-key", "secret")])).unwrap()
+        of_file().grant(&sent(&[("x-api-key", "secret")])).unwrap().unwrap()
     }
 
     #[test]
@@ -273,10 +286,33 @@ mod tests {
     }
 
     #[test]
+    fn two_keys_that_differ_are_nobodys() {
+        let auth = of_texts(&["a=k1", "a=k2", "b=k3"]);
+        let refused = |pairs: &[(&'static str, &str)]| {
+            let fault = auth.grant(&sent(pairs)).err()?;
+            let told = fault.to_string();
+            assert!(matches!(fault, RequestFault::Header { .. }), "{told}");
+            assert!(!told.contains("k1") && !told.contains("k3"), "{told}");
+            Some(told)
+        };
+        let bearer = ["Bearer k1", "Bearer k3"].map(|value| (AUTHORIZATION, value));
+        assert!(refused(&bearer).unwrap().starts_with("header authorization: "));
+        assert!(refused(&[(API_KEY, "k1"), (API_KEY, "none")]).is_some(), "known or not");
+        assert!(refused(&[(AUTHORIZATION, "Basic x"), (AUTHORIZATION, "Bearer k1")]).is_some());
+        assert!(refused(&[(AUTHORIZATION, "Bearer k1"), (API_KEY, "k3")]).is_some());
+        let whose = |pairs: &[(&'static str, &str)]| tenant(&auth, pairs).unwrap_or_default();
+        assert_eq!(whose(&[(API_KEY, "k1"), (API_KEY, "k1")]), "a");
+        assert_eq!(whose(&[(AUTHORIZATION, "Bearer k1"), (API_KEY, "k2")]), "a");
+        assert_eq!(whose(&[(AUTHORIZATION, "Bearer of a proxy"), (API_KEY, "k3")]), "b");
+        let open = AuthConfig::default();
+        assert!(open.grant(&sent(&bearer)).is_ok(), "nobody reads them");
+    }
+
+    #[test]
     fn without_keys_everybody_is_the_default_tenant_and_may_everything() {
         let auth = AuthConfig::default();
         assert_eq!(tenant(&auth, &[("x-api-key", "anything")]).as_deref(), Some("default"));
-        let grant = auth.grant(&HeaderMap::new()).unwrap();
+        let grant = auth.grant(&HeaderMap::new()).unwrap().unwrap();
         assert!(grant.is_operator() && auth.count(&grant).is_none());
         assert_eq!(grant.lane(Some(Lane::Urgent), Lane::Normal), Some(Lane::Urgent));
         assert_eq!(grant.lane(None, Lane::Normal), None);
@@ -303,7 +339,7 @@ mod tests {
         let auth = of_file();
         let as_acme = [("x-api-key", "secret"), (FAIRNESS_ID, "eve")];
         let headers = sent(&as_acme);
-        let refused = auth.grant(&headers).unwrap().acting(&headers).unwrap_err();
+        let refused = auth.grant(&headers).unwrap().unwrap().acting(&headers).unwrap_err();
         assert!(matches!(refused, RequestFault::NotAllowed { .. }), "{refused}");
         let holder = auth.keys.as_ref().unwrap().load().tenant("gateway").cloned().unwrap();
         let sub = |name: &str| sub_tenant(&holder, &name.parse().unwrap());

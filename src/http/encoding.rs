@@ -37,11 +37,12 @@ impl Encoding {
     pub(super) fn of(headers: &HeaderMap) -> Result<Self, RequestFault> {
         let mut encoding = Self::Identity;
         // Hyper takes a body off its chunks, and leaves what else it is told to take off.
-        if let Some(value) = headers.get(header::TRANSFER_ENCODING) {
-            let found = String::from_utf8_lossy(value.as_bytes());
-            if !found.trim().eq_ignore_ascii_case("chunked") {
-                return Err(RequestFault::Encoding { found: excerpt(&found) });
-            }
+        let codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+        let codings: Vec<_> =
+            codings.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+        let found = codings.join(", ");
+        if !codings.is_empty() && !found.trim().eq_ignore_ascii_case("chunked") {
+            return Err(RequestFault::Encoding { found: excerpt(&found) });
         }
         for value in headers.get_all(header::CONTENT_ENCODING) {
             let found = String::from_utf8_lossy(value.as_bytes()).trim().to_ascii_lowercase();

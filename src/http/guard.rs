@@ -25,7 +25,7 @@ use super::auth::Grant;
 use super::serve::Exchange;
 use super::watch::Watch;
 use super::wire::Connection;
-use super::{App, OPERATOR_ROUTES, PUBLIC_ROUTES, ROUTES, body, headers, respond, usage};
+use super::{App, OPERATOR_ROUTES, PUBLIC_ROUTES, ROUTES, body, headers, once, respond, usage};
 
 /// Longest path and query in bytes: a 16th of what a head may be, and far beyond every route.
 const URI_BYTES_MAX: usize = 4 << 10;
@@ -140,8 +140,9 @@ fn let_in(
 ) -> Result<Option<Grant>, RequestFault> {
     check_head(request)?;
     check_host(request, app.config.auth.is_local_only())?;
-    let grant = app.config.auth.grant(request.headers());
+    let grant = app.config.auth.grant(request.headers())?;
     if is_public(route, request.uri().path()) {
+        once::check(request.headers())?;
         check_life(app, route)?;
         return Ok(grant);
     }
@@ -151,6 +152,7 @@ fn let_in(
     if let Some(Quota { allowed: false, limit, retry_after, .. }) = seen.quota {
         return Err(RequestFault::RateLimited { limit, retry_after });
     }
+    once::check(request.headers())?;
     let grant = grant.acting(request.headers())?;
     seen.tenant = Some(grant.tenant.clone());
     if OPERATOR_ROUTES.contains(&route) && !grant.is_operator() {
@@ -245,7 +247,8 @@ fn name_of(route: usize) -> &'static str {
 
 /// The client's `x-request-id`, where it is one.
 fn sent_id(headers: &HeaderMap) -> Option<String> {
-    headers.get("x-request-id").map(HeaderValue::as_bytes).and_then(harmless)
+    let sent = once::value(headers, once::REQUEST_ID).ok().flatten();
+    sent.map(HeaderValue::as_bytes).and_then(harmless)
 }
 
 /// A request's name for itself reduced to harmless characters; `None` where nothing is left.
@@ -289,6 +292,8 @@ mod tests {
         assert_eq!(sent_id(&headers).unwrap().len(), REQUEST_ID_CHARS_MAX);
         headers.insert("x-request-id", "<>".parse().unwrap());
         assert_eq!(sent_id(&headers), None);
+        headers.append("x-request-id", "other".parse().unwrap());
+        assert_eq!(sent_id(&headers), None, "one of two is none");
     }
 
     #[test]

@@ -22,11 +22,11 @@ pub(super) const REASON: &str = "x-docket-reason";
 pub(super) const DOWNGRADE: &str = "x-docket-downgrade";
 /// The lane in which a request was served.
 const LANE: &str = "x-docket-lane";
-const PRIORITY: &str = "x-docket-priority";
+pub(super) const PRIORITY: &str = "x-docket-priority";
 /// The same from a Kubernetes inference gateway.
-const OBJECTIVE: &str = "x-gateway-inference-objective";
-const TIMEOUT_MS: &str = "x-docket-timeout-ms";
-const SALT: &str = "x-docket-salt";
+pub(super) const OBJECTIVE: &str = "x-gateway-inference-objective";
+pub(super) const TIMEOUT_MS: &str = "x-docket-timeout-ms";
+pub(super) const SALT: &str = "x-docket-salt";
 const IGNORED: &str = "x-docket-ignored";
 
 /// Longest `x-docket-salt` in bytes.
@@ -48,6 +48,7 @@ pub(super) struct Wishes {
 }
 
 impl Wishes {
+    /// Of headers that say nothing in two ways ([`super::once::check`]).
     pub(super) fn read(headers: &HeaderMap, limits: &RequestLimits) -> Result<Self, RequestFault> {
         let lane = text(headers, PRIORITY)?.map(lane).transpose()?;
         // A gateway's objectives have names of their own: what is not a lane says nothing.

@@ -42,6 +42,7 @@ static FILES: LazyLock<BTreeMap<&'static str, File>> = LazyLock::new(|| {
         file!("/docs", HTML, "reference.html"),
         file!("/docs/reference.css", STYLE, "reference.css"),
         file!("/docs/reference.js", SCRIPT, "reference.js"),
+        file!("/docs/try.js", SCRIPT, "try.js"),
         file!("/", HTML, "play/index.html"),
         file!("/play/page.css", STYLE, "play/page.css"),
         file!("/play/answer.css", STYLE, "play/answer.css"),

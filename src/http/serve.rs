@@ -1,19 +1,20 @@
 //! The server loop: connections in, one router behind them, and an orderly end.
 
+mod accept;
 mod exchange;
 mod lifetime;
 mod tls;
 
 use std::future::Future;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use accept::{Failures, accept};
 pub(super) use exchange::Exchange;
 use lifetime::{Host, serve_one};
 pub use tls::{Pair, Tls, TlsFault};
@@ -49,9 +50,6 @@ pub const STREAMS_MAX: u32 = 128;
 /// Most bytes of a request's head, and of what is read ahead of a body on HTTP/1. HTTP/2 counts 32 more
 /// for each header, and answers a longer head with an empty 431.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-
-/// Pause after a failed accept: the process is out of file descriptors, mostly.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Limits of the server loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,13 +145,13 @@ pub async fn serve(
     });
     let host = Arc::new(Host { router, config, tls });
     let (stopping, stop) = watch::channel(false);
-    let mut connections = JoinSet::new();
+    let (mut connections, mut failures) = (JoinSet::new(), Failures::default());
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
         let (stream, from) = tokio::select! {
             biased;
             () = &mut shutdown => break,
-            accepted = accept(&listener, &slots) => accepted,
+            accepted = accept(&slots, &mut failures, || listener.accept()) => accepted,
         };
         while connections.try_join_next().is_some() {}
         let Some(slot) = slots.take(from.ip()) else {
@@ -174,18 +172,4 @@ pub async fn serve(
     let cut = connections.len();
     connections.shutdown().await;
     cut
-}
-
-/// Waits for room and then for a connection.
-async fn accept(listener: &TcpListener, slots: &Slots) -> (TcpStream, SocketAddr) {
-    slots.room().await;
-    loop {
-        match listener.accept().await {
-            Ok(accepted) => return accepted,
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
 }

@@ -17,6 +17,13 @@ use crate::telemetry::Ending;
 /// Part of the slots beyond which idle connections are closed for newcomers, in quarters.
 const CROWDED_QUARTERS: usize = 3;
 
+/// How many connections are to end where no file can be opened for one more: whoever reads a file that
+/// has changed needs one too.
+const FREED: usize = 8;
+
+/// For how long no more connections are taken then than that: a file that has changed is looked at twice.
+const SCARCE: Duration = Duration::from_secs(1);
+
 /// Bits of an IPv6 address that say whose it is: one customer mostly has all addresses of a /64.
 const NETWORK_BITS: u32 = 64;
 
@@ -48,6 +55,8 @@ struct Taken {
     by_address: HashMap<IpAddr, usize>,
     /// How many were asked to leave for others, and are still there.
     leaving: usize,
+    /// Where no file could be opened for one more: how many may be open, and until when.
+    scarce: Option<(usize, Instant)>,
 }
 
 #[derive(Debug)]
@@ -131,18 +140,27 @@ impl Slots {
 
     fn make_room(&self) -> Room {
         let mut taken = self.taken();
-        if taken.open.len() < self.limits.connections_max {
+        let (most, until) = taken.most(self.limits.connections_max);
+        if taken.open.len() < most {
             return Room::Is;
         }
         if taken.leaving > 0 {
-            return Room::May(None);
+            return Room::May(until);
         }
         let longest = taken.idle.first().map(|(since, _)| *since + self.limits.idle_min);
         if longest.is_some_and(|at| at <= Instant::now()) {
             taken.ask_one(self.limits.idle_min);
-            return Room::May(None);
+            return Room::May(until);
         }
-        Room::May(longest)
+        Room::May(longest.into_iter().chain(until).min())
+    }
+
+    /// No file could be opened for one more connection: for a while it is as if fewer might be open than
+    /// are, so that those that idle leave, and some files are left for others.
+    pub(super) fn out_of_files(&self) {
+        let mut taken = self.taken();
+        let most = taken.open.len().saturating_sub(FREED).max(1);
+        taken.scarce = Some((most, Instant::now() + SCARCE));
     }
 
     /// A slot for a connection from `address`; none where it has too many.
@@ -171,6 +189,16 @@ impl Slots {
 }
 
 impl Taken {
+    /// How many may be open now, and until when that holds if not for ever.
+    fn most(&self, connections_max: usize) -> (usize, Option<Instant>) {
+        match self.scarce {
+            Some((most, until)) if Instant::now() < until => {
+                (most.min(connections_max), Some(until))
+            }
+            Some(_) | None => (connections_max, None),
+        }
+    }
+
     /// Asks the one that is idle longest to leave, if that is long enough.
     fn ask_one(&mut self, idle_min: Duration) {
         let Some(&(since, id)) = self.idle.first() else { return };
@@ -211,7 +239,7 @@ impl Slot {
         if !is_leaving {
             taken.idle.insert((since, self.id));
         }
-        if taken.open.len() >= self.slots.limits.connections_max {
+        if taken.open.len() >= taken.most(self.slots.limits.connections_max).0 {
             self.slots.freed.notify_one();
         }
     }

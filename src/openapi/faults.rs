@@ -115,6 +115,7 @@ fn requests(faults: Vec<RequestFault>) -> Vec<Fault> {
 fn head() -> Vec<RequestFault> {
     vec![
         RequestFault::Host { message: word() },
+        RequestFault::Header { name: "x-docket-dialect", message: word() },
         RequestFault::UriTooLong { bytes: 1, bytes_max: 1 },
         RequestFault::TooManyHeaders { count: 1, count_max: 1 },
         RequestFault::EngineDead { reason: word() },

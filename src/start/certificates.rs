@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
-use super::{StartError, reread};
+use super::StartError;
+use super::reread::{self, Read};
 use crate::config::TlsFiles;
 use crate::http::serve::{Pair, Tls};
 use crate::telemetry;
@@ -57,16 +58,18 @@ impl Certificates {
         Ok(tls)
     }
 
-    async fn read_again(&self) {
+    async fn read_again(&self) -> Read {
         match Pair::read(&self.files.certificate, &self.files.key).await {
             Ok(pair) => {
                 self.tls.replace(pair);
                 telemetry::tls_reloaded(false);
                 tracing::info!("the certificate was read again and is in force");
+                Read::Settled
             }
             Err(fault) => {
                 telemetry::tls_reloaded(true);
-                tracing::error!("the certificate cannot be used, the old one stays: {fault}");
+                let told = format!("the certificate cannot be used, the old one stays: {fault}");
+                Read::failed(fault.passes, told)
             }
         }
     }

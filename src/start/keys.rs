@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use actors::{TenantId, TenantLimits};
 use arc_swap::ArcSwap;
-use futures_util::FutureExt as _;
-use futures_util::future;
+use futures_util::{FutureExt as _, future};
 
-use super::{StartError, reread};
+use super::StartError;
+use super::reread::{self, Read};
 use crate::config::{Fault, HttpConfig, is_loopback};
 use crate::http::AuthConfig;
 use crate::telemetry;
@@ -114,14 +114,12 @@ impl Keys {
         let files: Vec<PathBuf> = file.iter().map(|(file, _)| file.path.clone()).collect();
         let seen = file.iter().map(|(_, keys)| keys.seen).collect();
         reread::follow(files, seen, move || {
-            if let Some((file, keys)) = &file {
-                keys.read_again(file, &changed);
-            }
-            future::ready(()).boxed()
+            let read = file.as_ref().map(|(file, keys)| keys.read_again(file, &changed));
+            future::ready(read.unwrap_or(Read::Settled)).boxed()
         })
     }
 
-    fn read_again(&self, file: &KeyFile, changed: &(impl Fn(&Keyring) + Sync)) {
+    fn read_again(&self, file: &KeyFile, changed: &(impl Fn(&Keyring) + Sync)) -> Read {
         // Of 4 MiB at most, and only this task waits for it.
         match tokio::task::block_in_place(|| joined(file, &self.flags)) {
             Ok((ring, _)) => {
@@ -130,13 +128,15 @@ impl Keys {
                 changed(&ring);
                 in_force(&ring);
                 self.ring.store(Arc::new(ring));
+                Read::Settled
             }
             Err(faults) => {
                 telemetry::keys_failed();
-                tracing::error!(
+                let told = format!(
                     "--keys: the file cannot be used, the keys stay as they were:\n{}",
                     listed(&faults)
                 );
+                Read::failed(faults.iter().any(|fault| fault.passes), told)
             }
         }
     }
@@ -253,11 +253,27 @@ mod tests {
         keys.read_again(&file, &changed);
         assert!(is_valid(&keys, added.text.reveal()) && is_valid(&keys, "flag-key"));
         fs::write(&file.path, "[tenants.a]\nweight = -1\n").unwrap();
-        keys.read_again(&file, &changed);
+        assert_eq!(keys.read_again(&file, &changed), Read::Settled, "until it changes");
         assert!(is_valid(&keys, added.text.reveal()));
         fs::write(&file.path, "[tenants.a]\n").unwrap();
         keys.read_again(&file, &changed);
         assert!(!is_valid(&keys, added.text.reveal()), "revoked");
         assert_eq!(*told.lock().unwrap(), [2, 2]);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn what_the_system_would_not_read_is_to_be_read_later() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let config = config(&folder, "[tenants.a]\n", &[]);
+        let keys = Keys::load(&config).unwrap().unwrap();
+        let file = keys.file.clone().unwrap();
+        let later = || matches!(keys.read_again(&file, &|_| ()), Read::Later(_));
+        fs::remove_file(&file.path).unwrap();
+        assert!(later(), "gone");
+        std::os::unix::fs::symlink(&file.path, &file.path).unwrap();
+        assert!(later(), "a ring of links");
+        fs::remove_file(&file.path).unwrap();
+        fs::create_dir(&file.path).unwrap();
+        assert!(!later(), "a folder stays one until it changes");
     }
 }

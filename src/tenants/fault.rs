@@ -1,6 +1,7 @@
 //! Faults of a key file: collected, so that all are told at once, and never with a key in them.
 
 use std::fmt;
+use std::io;
 
 use super::key::holds_key;
 
@@ -17,6 +18,8 @@ pub struct Fault {
     pub place: String,
     /// What is there and what may be.
     pub message: String,
+    /// Whether it may be gone without anybody changing the file: the system would not let it be read.
+    pub passes: bool,
 }
 
 impl fmt::Display for Fault {
@@ -26,8 +29,16 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
-    pub(super) fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { place: place.into(), message: message.into() }
+    /// One that stays until somebody changes what is at fault.
+    pub fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { place: place.into(), message: message.into(), passes: false }
+    }
+
+    /// That a file cannot be read. What the system says passes: it had no descriptor or no memory left,
+    /// a disk or a right was not there. What we say of the file, that it is too long, stays with it.
+    pub(super) fn unread(place: impl Into<String>, error: &io::Error) -> Self {
+        let passes = error.raw_os_error().is_some();
+        Self { passes, ..Self::new(place, error.to_string()) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The key file on disk: read whole, changed under a lock, replaced at once, and watched.
 
+use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use actors::TenantId;
+use tempfile::NamedTempFile;
 
 use super::FILE_BYTES_MAX;
 use super::edit::{self, Change, EditError, Hindrance};
@@ -20,6 +22,10 @@ const MODE: u32 = 0o600;
 
 /// The group's right to read, which a file that has it keeps: a server may read it by that.
 const GROUP_READS: u32 = 0o040;
+
+/// Behind a dot and the file's name: the name that a new file has until it takes the old one's place.
+/// Only who has the lock writes it, so one that is found was left by an edit that was killed.
+const UNFINISHED: &str = ".docket-new";
 
 /// A key file by its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,8 +65,8 @@ impl KeyFile {
     /// # Errors
     /// All faults: that it cannot be read, or what is wrong in it.
     pub fn load(&self) -> Result<(Keyring, Stamp), Vec<Fault>> {
-        let fault = |message: String| vec![Fault::new(self.path.display().to_string(), message)];
-        let (text, stamp) = read(&self.path).map_err(|error| fault(error.to_string()))?;
+        let unread = |error| vec![Fault::unread(self.path.display().to_string(), &error)];
+        let (text, stamp) = read(&self.path).map_err(unread)?;
         Ok((Keyring::parse(&text)?, stamp))
     }
 
@@ -132,11 +138,24 @@ impl KeyFile {
         }
     }
 
+    /// The file through links, so that it is replaced and not a link to it. A link that leads to no file
+    /// is refused: whoever made it wants the file elsewhere, and not one in the link's place.
+    fn target(&self) -> Result<PathBuf, EditError> {
+        fs::canonicalize(&self.path).or_else(|error| {
+            let Ok(target) = fs::read_link(&self.path) else { return Ok(self.path.clone()) };
+            let message = format!(
+                "it is a link to {}, which cannot be followed: {error}; make a file there, or remove \
+                 the link",
+                target.display()
+            );
+            Err(self.io(io::Error::new(error.kind(), message)))
+        })
+    }
+
     /// Waits until no other `docket keys` edits a file of this folder. The folder is what is locked:
     /// the file itself is replaced, and a lock of it with it.
     fn lock(&self) -> Result<Locked<'_>, EditError> {
-        // Through links, so that the file is replaced and not the link to it.
-        let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let path = self.target()?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new(".")).to_owned();
         let at = |source| EditError::Io { path: folder.clone(), source };
@@ -171,7 +190,7 @@ impl Locked<'_> {
     }
 
     fn write(&self, text: &str) -> io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        let mut file = self.unfinished()?;
         let mut mode = MODE;
         if let Ok(old) = fs::metadata(&self.path) {
             mode |= old.mode() & GROUP_READS;
@@ -183,6 +202,26 @@ impl Locked<'_> {
         file.persist(&self.path).map_err(|error| error.error)?;
         // So that the name is there after a crash too.
         self.lock.sync_all()
+    }
+
+    /// A new file beside the old one, in the place of one that was left there; gone when dropped.
+    fn unfinished(&self) -> io::Result<NamedTempFile> {
+        let mut name = OsString::from(".");
+        name.push(self.path.file_name().unwrap_or_default());
+        name.push(UNFINISHED);
+        let path = self.folder.join(&name);
+        let of_it =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(of_it(error)),
+            Ok(()) | Err(_) => {}
+        }
+        // Never one that is there, nor through a link: in a folder of others there may be one again.
+        tempfile::Builder::new()
+            .prefix(&name)
+            .rand_bytes(0)
+            .tempfile_in(&self.folder)
+            .map_err(of_it)
     }
 }
 

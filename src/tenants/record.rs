@@ -16,6 +16,10 @@ use super::{FILE_BYTES_MAX, TENANT_KEYS_MAX, TENANTS_MAX, Tenant, is_tenant_name
 /// Most faults of TOML that are told: each is looked for from the file's beginning.
 const SYNTAX_FAULTS_MAX: usize = 20;
 
+/// Longest text of which more than the first fault of TOML is told. To find another the parser makes
+/// good of the first, and of a text that is no TOML at all it so keeps a fault for every byte.
+const RECOVERED_BYTES_MAX: usize = 128 << 10;
+
 /// Reads all tenants of a file.
 ///
 /// # Errors
@@ -39,16 +43,22 @@ pub(super) fn tenants(text: &str) -> Result<Vec<Tenant>, Vec<Fault>> {
 /// Reads a text as TOML.
 ///
 /// # Errors
-/// Its faults, each with its line, and without the line's text, which may be a secret.
+/// Its faults, each with its line, and without the line's text, which may be a secret; of a text over
+/// [`RECOVERED_BYTES_MAX`] the first.
 pub(crate) fn parse_toml(text: &str) -> Result<Spanned<DeTable<'_>>, Vec<Fault>> {
-    let (document, errors) = DeTable::parse_recoverable(text);
-    let mut faults = Faults::default();
-    for error in errors.iter().take(SYNTAX_FAULTS_MAX) {
+    let fault = |error: &toml::de::Error| {
         let place = error.span().map_or_else(|| "the file".to_owned(), |at| line(text, at.start));
-        faults.add(place, shown(error.message()));
+        Fault::new(place, shown(error.message()))
+    };
+    if text.len() > RECOVERED_BYTES_MAX {
+        return DeTable::parse(text).map_err(|error| vec![fault(&error)]);
     }
+    let (document, errors) = DeTable::parse_recoverable(text);
     // What was made good of a broken text would give faults that are none.
-    faults.or(document)
+    if errors.is_empty() {
+        return Ok(document);
+    }
+    Err(errors.iter().take(SYNTAX_FAULTS_MAX).map(fault).collect())
 }
 
 fn line(text: &str, at: usize) -> String {

@@ -174,6 +174,9 @@ fn what_is_no_toml_is_told_with_its_lines() {
     let found = faults("[tenants.acme]\nweight = \nlane = urgent\n[tenants.acme]\n");
     assert!(found.len() >= 2, "{found:#?}");
     assert!(found[0].starts_with("line 2, byte ") && found[1].starts_with("line 3, byte "));
+    let broken = "[tenants.acme\nweight = 1\n".repeat(FILE_BYTES_MAX / 25);
+    assert_eq!(faults(&broken).len(), 1, "of a long file the first: {:?}", faults(&broken));
+    assert!(faults(&broken)[0].starts_with("line 1, byte "));
     let deep = format!("tenants = {}1{}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(!faults(&deep).is_empty(), "and depth does no harm");
     assert_eq!(faults(&"= 1\n".repeat(1_000)).len(), 20, "nor do faults without end");

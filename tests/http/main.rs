@@ -42,6 +42,8 @@ mod tenants;
 #[cfg(test)]
 mod tls;
 #[cfg(test)]
+mod twice;
+#[cfg(test)]
 mod vllm;
 #[cfg(test)]
 mod walk;

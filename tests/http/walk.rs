@@ -18,7 +18,7 @@ const METHODS: [Method; 7] = [
 ];
 
 /// Answered without a key: all methods, most of them with 405.
-const PUBLIC: [&str; 7] = [
+const PUBLIC: [&str; 8] = [
     "/",
     "/play/main.js",
     "/health",
@@ -26,6 +26,7 @@ const PUBLIC: [&str; 7] = [
     "/docs",
     "/docs/reference.css",
     "/docs/reference.js",
+    "/docs/try.js",
 ];
 
 /// The paths of the router, with a value for each name in them.

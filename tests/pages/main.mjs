@@ -2,6 +2,7 @@
 
 import { playground } from "./playground.mjs";
 import { snippets } from "./snippets.mjs";
+import { reference } from "./reference.mjs";
 import { keyed, refused } from "./refused.mjs";
 import { launch, serve, stopAll } from "./support.mjs";
 
@@ -27,6 +28,7 @@ try {
   await playground(test, browser, open.base, shots);
   await refused(test, browser, open.base, shots);
   await snippets(test, browser, open.base);
+  await reference(test, browser, open.base, shots);
   if (!isBase) await keyed(test, browser, (...args) => serve(target, ...args), shots);
   await open.stop();
 } catch (error) {

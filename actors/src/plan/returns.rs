@@ -8,7 +8,8 @@
 //! ([`Newcomer::gives_way`](super::admit::Newcomer)); who comes back in time finds all of it. A
 //! claim that nobody comes back for costs the engine nothing: newcomers use their half. Tenants
 //! with claims have equal parts of the speed, so that one who asks for much neither delays the
-//! others nor takes their room.
+//! others nor takes their room; where there are as many claims as there may be, those with most
+//! lose some.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -132,7 +133,7 @@ impl Returns {
         let work = work.saturating_mul(u32::try_from(tenants).unwrap_or(u32::MAX));
         let own_max = self.claims_max.div_ceil(TENANT_PART);
         let own: usize = self.tenants.get(&who.payer).map_or(0, |own| own.open.iter().sum());
-        if self.claims.len() >= self.claims_max || own >= own_max {
+        if own >= own_max || !self.has_room(own) {
             return latest - now;
         }
         let own = self.tenants.entry(who.payer.clone()).or_default();
@@ -141,6 +142,24 @@ impl Returns {
         self.by_time.insert((at, who.clone()));
         self.claims.insert(who, at);
         at - now
+    }
+
+    /// Whether one more fits, of a tenant that has `own`: where all are taken, the latest of the
+    /// tenant that has the most makes room, so that the first to come do not keep others out.
+    fn has_room(&mut self, own: usize) -> bool {
+        if self.claims.len() < self.claims_max {
+            return true;
+        }
+        let counted = |(payer, open): (_, &Claimed)| (open.open.iter().sum::<usize>(), payer);
+        let Some((most, payer)) = self.tenants.iter().map(counted).max() else { return false };
+        if most <= own + 1 {
+            return false;
+        }
+        let latest = self.by_time.iter().rev().find(|(_, who)| who.payer == *payer).cloned();
+        if let Some((due, who)) = latest {
+            self.remove(due, &who);
+        }
+        true
     }
 
     /// Decisions for which room is kept.

@@ -86,11 +86,16 @@ impl Texts {
         text
     }
 
+    /// Numbers for one thing about a text.
+    fn random(&self, key: TextKey, stream: u64) -> Random {
+        let seed = self.sets[usize::from(key.set)].seed.unwrap_or(self.seed);
+        Random::of(seed, &[stream, key.set.into(), key.text.into()])
+    }
+
     /// Length of version 0, and whether it is in bytes.
     fn length(&self, key: TextKey) -> (u32, bool) {
         let mixture = &self.sets[usize::from(key.set)].length;
-        let path = [LENGTH_STREAM, key.set.into(), key.text.into()];
-        let mut random = Random::of(self.seed, &path);
+        let mut random = self.random(key, LENGTH_STREAM);
         let part = Shares::of(mixture.iter().map(|length| length.share)).pick(&mut random);
         draw_length(&mixture[part], &mut random)
     }
@@ -98,14 +103,12 @@ impl Texts {
     /// The one script of a text. Drawn from a stream of its own: lengths and Latin words stay as they
     /// are whatever other scripts there are.
     fn script(&self, key: TextKey) -> Script {
-        let path = [SCRIPT_STREAM, key.set.into(), key.text.into()];
-        let drawn = self.script_shares.pick(&mut Random::of(self.seed, &path));
+        let drawn = self.script_shares.pick(&mut self.random(key, SCRIPT_STREAM));
         self.scripts.get(drawn).copied().unwrap_or_default()
     }
 
     fn make(&self, key: TextKey) -> Text {
-        let path = [TEXT_STREAM, key.set.into(), key.text.into()];
-        let mut prose = Prose::new(Random::of(self.seed, &path), self.script(key));
+        let mut prose = Prose::new(self.random(key, TEXT_STREAM), self.script(key));
         let (length, in_bytes) = self.length(key);
         let mut text = String::new();
         if in_bytes {
@@ -156,8 +159,8 @@ mod tests {
 
     fn set(length: Vec<Length>, growth: Option<super::super::Growth>) -> Vec<StateSet> {
         let (zipf, in_turn, prewarm_lead_ms) = (Some(0.0), None, None);
-        let resident = false;
-        vec![StateSet { count: 10, length, zipf, in_turn, growth, resident, prewarm_lead_ms }]
+        let (seed, resident) = (None, false);
+        vec![StateSet { count: 10, length, zipf, in_turn, seed, growth, resident, prewarm_lead_ms }]
     }
 
     fn words(words: u32) -> Length {
@@ -187,6 +190,12 @@ mod tests {
         assert_eq!(text(1, 2), text(1, 2));
         assert_ne!(text(1, 2), text(1, 3));
         assert_ne!(text(1, 2), text(2, 2));
+        let of_set = |seed| {
+            let mut sets = set(vec![words(50)], None);
+            sets[0].seed = Some(1);
+            latin(seed, sets).get(key(2)).version(0).to_owned()
+        };
+        assert_eq!([of_set(1), of_set(2)], [text(1, 2), text(1, 2)], "the set's own seed");
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub(super) fn unknown(names: impl Iterator<Item = OsString>) -> Vec<Fault> {
     let more = unknown.len().saturating_sub(NAMED_MAX);
     if more > 0 {
         let message = format!("{more} more variables that begin with {PREFIX} and set nothing");
-        faults.push(Fault { place: "and".to_owned(), message });
+        faults.push(Fault::new("and", message));
     }
     faults
 }
@@ -82,7 +82,7 @@ fn fault(name: &str, known: &BTreeSet<String>) -> Fault {
     let near = name.strip_prefix(PREFIX).and_then(|end| nearest(end, ends));
     let near = near.map_or_else(String::new, |near| format!("; {PREFIX}{near} is one"));
     let message = format!("docket has no such variable, and it sets nothing{near}");
-    Fault { place: shown(name), message }
+    Fault::new(shown(name), message)
 }
 
 #[cfg(test)]

@@ -45,10 +45,7 @@ pub(super) fn read(
     checker: &mut Checker,
 ) -> FileSettings {
     let mut file = FileSettings::default();
-    let whole = |message: String| Fault {
-        place: from.to_owned(),
-        message: format!("{}: {message}", path.display()),
-    };
+    let whole = |message: String| Fault::new(from, format!("{}: {message}", path.display()));
     let (text, metadata) = match text(path) {
         Ok(read) => read,
         Err(message) => {
@@ -105,7 +102,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn fault(&mut self, place: impl Into<String>, message: impl Into<String>) {
-        self.file.faults.push(Fault { place: place.into(), message: message.into() });
+        self.file.faults.push(Fault::new(place, message));
     }
 
     fn tables(&mut self, tables: Table) {
@@ -329,6 +326,12 @@ mod tests {
         assert!(!found.concat().contains("s3cret"), "{found:?}");
         let absent = read((Path::new("no/such"), "DOCKET_CONFIG"), &[], &mut Checker::new());
         assert!(absent.faults[0].to_string().starts_with("DOCKET_CONFIG: no/such: No such file"));
+    }
+
+    #[test]
+    fn of_a_long_file_the_first_fault_is_told() {
+        let found = faults(&"port = \n".repeat(100_000));
+        assert!(found.len() == 1 && found[0].contains("line 1, byte"), "{found:?}");
     }
 
     #[test]

@@ -13,6 +13,9 @@ const TASKS_BYTES_MAX: usize = 1_024;
 const ROUTE: [&str; 2] = ["x-decisio-route", "x-rlcd-route"];
 const DEBUG: [&str; 2] = ["x-decisio-debug", "x-rlcd-debug"];
 
+/// All headers that are read.
+pub const ALL: [&str; 4] = [ROUTE[0], ROUTE[1], DEBUG[0], DEBUG[1]];
+
 /// Reads the headers of a request; the earlier `x-rlcd-*` names hold where the new ones are absent.
 ///
 /// # Errors

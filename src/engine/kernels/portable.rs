@@ -87,6 +87,13 @@ impl Level {
         }
     }
 
+    /// Whether products in bf16 are the faster ones. On Intel's cores, with their two units for f32,
+    /// they are not: `SmolLM2` reads 500 tokens in 1.25 to 1.45 times the time that f32 takes on an
+    /// Emerald Rapids, and in half of it on a Zen 4.
+    pub fn has_fast_bf16_dot(self) -> bool {
+        self.has_bf16_dot() && !is_intel()
+    }
+
     /// Whether the CPU multiplies unsigned by signed bytes and sums four at a time (AVX-512 VNNI).
     pub fn has_int8_dot(self) -> bool {
         match self.0 {
@@ -110,6 +117,17 @@ impl Level {
             Kind::Portable => job.run::<Portable>(),
         }
     }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn is_intel() -> bool {
+    let leaf = std::arch::x86_64::__cpuid(0);
+    [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes).concat() == b"GenuineIntel"
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn is_intel() -> bool {
+    false
 }
 
 #[cfg(target_arch = "x86_64")]

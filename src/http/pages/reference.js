@@ -59,8 +59,7 @@ function member(api, key, value, isRequired, depth) {
   const head = [element("code", {}, key), " ", element("span", { class: "dim" }, facts)];
   const inside = depth < DEPTH_MAX ? described(api, value, depth + 1) : { parts: element("div", {}), inner: 0 };
   if (inside.inner === 0) {
-    const text = schema.description ? element("dd", {}, schema.description) : "";
-    return element("dl", {}, element("dt", {}, ...head), text);
+    return element("dl", {}, element("dt", {}, ...head), element("dd", {}, schema.description));
   }
   return element("details", {}, element("summary", {}, ...head), element("div", { class: "body" }, inside.parts));
 }
@@ -82,7 +81,7 @@ function answer(api, status, given) {
     return element("dl", {}, element("dt", {}, element("code", {}, name)), element("dd", {}, header.description || ""));
   });
   const body = content(api, "Body", response);
-  if (!headers.length && !body.childNodes.length) return element("dl", {}, element("dt", {}, ...head));
+  if (!headers.length && !body.childNodes.length) return element("dl", {}, element("dt", {}, ...head), element("dd", {}));
   return element("details", {}, element("summary", {}, ...head), element("div", { class: "body" }, ...headers, body));
 }
 
@@ -99,6 +98,7 @@ function operation(api, path, method, given, shared) {
     body.append(member(api, `${one.name} (${one.in})`, schema, one.required, 1));
   }
   body.append(content(api, "Request", given.requestBody && resolved(api, given.requestBody).schema));
+  body.append(tryIt(api, path, method, given, parameters));
   body.append(element("h2", {}, "Answers"));
   for (const [status, response] of Object.entries(given.responses || {})) body.append(answer(api, status, response));
   return element("details", { id: `${method}-${path}` }, summary, body);

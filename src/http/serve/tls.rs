@@ -45,6 +45,8 @@ pub struct TlsFault {
     pub path: PathBuf,
     /// What is the matter.
     pub why: String,
+    /// Whether it may be gone without anybody changing the file: the system would not let it be read.
+    pub passes: bool,
 }
 
 /// A certificate with its chain, and its key.
@@ -67,6 +69,12 @@ impl ResolvesServerCert for Current {
     }
 }
 
+impl TlsFault {
+    fn of_file(path: &Path, why: impl Into<String>) -> Self {
+        Self { path: path.into(), why: why.into(), passes: false }
+    }
+}
+
 impl Pair {
     /// Reads both files: PEM, at most 1 MiB each. `certificate` has the server's own first and those
     /// that vouch for it behind it; `key` one in PKCS#8, PKCS#1 or SEC1, without a passphrase.
@@ -74,7 +82,7 @@ impl Pair {
     /// # Errors
     /// The first file that cannot be used, and why.
     pub async fn read(certificate: &Path, key: &Path) -> Result<Self, TlsFault> {
-        let fault = |path: &Path, why: &str| TlsFault { path: path.into(), why: why.to_owned() };
+        let fault = |path: &Path, why: &str| TlsFault::of_file(path, why);
         let bytes = read(certificate).await?;
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
         let chain = chain.map_err(|_| fault(certificate, "it is no PEM that can be read"))?;
@@ -107,14 +115,15 @@ impl Pair {
 }
 
 async fn read(path: &Path) -> Result<Vec<u8>, TlsFault> {
-    let fault = |why: String| TlsFault { path: path.into(), why };
-    let of_system = |error: io::Error| fault(error.to_string());
+    let of_system =
+        |error: io::Error| TlsFault { passes: true, ..TlsFault::of_file(path, error.to_string()) };
     let found = tokio::fs::metadata(path).await.map_err(of_system)?;
     if !found.is_file() {
-        return Err(fault("it is no file".to_owned()));
+        return Err(TlsFault::of_file(path, "it is no file"));
     }
     if found.len() > FILE_BYTES_MAX {
-        return Err(fault(format!("it has {} bytes, over {FILE_BYTES_MAX}", found.len())));
+        let why = format!("it has {} bytes, over {FILE_BYTES_MAX}", found.len());
+        return Err(TlsFault::of_file(path, why));
     }
     tokio::fs::read(path).await.map_err(of_system)
 }

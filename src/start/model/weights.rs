@@ -256,7 +256,7 @@ fn precision(config: &Config) -> Precision {
             let known = catalogue::by_name(&config.model.model.served_name());
             match known {
                 Some(model) if model.int8_justified && level.has_int8_dot() => Precision::Int8,
-                _ if level.has_bf16_dot() => Precision::Bf16,
+                _ if level.has_fast_bf16_dot() => Precision::Bf16,
                 _ => Precision::F32,
             }
         }

@@ -73,6 +73,50 @@ fn a_link_stays_and_what_it_leads_to_is_replaced() {
 }
 
 #[test]
+fn a_link_that_leads_nowhere_is_told_of_and_stays() {
+    let (folder, file) = place();
+    for target in ["absent.toml", "keys.toml"] {
+        symlink(target, &file.path).unwrap();
+        let id = KeyId::parse("3f9c2a1b").unwrap();
+        for told in [add(&file, "acme").unwrap_err(), file.revoke(&id).unwrap_err()] {
+            let expected =
+                format!("keys.toml: it is a link to {target}, which cannot be followed: ");
+            assert!(told.to_string().contains(&expected), "{told}");
+        }
+        assert_eq!(fs::read_link(&file.path).unwrap().to_str(), Some(target));
+        fs::remove_file(&file.path).unwrap();
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is made");
+}
+
+#[test]
+fn what_a_killed_edit_left_goes_with_the_next() {
+    let (folder, file) = place();
+    let names = || {
+        let entries = fs::read_dir(folder.path()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    let other = folder.path().join("other.toml");
+    fs::write(&other, "another's").unwrap();
+    let left = folder.path().join(".keys.toml.docket-new");
+    fs::write(&left, "half a fi").unwrap();
+    add(&file, "acme").unwrap();
+    assert_eq!(names(), ["keys.toml", "other.toml"]);
+    symlink("other.toml", &left).unwrap();
+    add(&file, "acme").unwrap();
+    assert_eq!(names(), ["keys.toml", "other.toml"]);
+    assert_eq!(fs::read_to_string(&other).unwrap(), "another's", "nothing is written by a link");
+    // The name of a file that is being written is this one and no other.
+    fs::create_dir(&left).unwrap();
+    let told = add(&file, "acme").unwrap_err().to_string();
+    assert!(told.contains(".keys.toml.docket-new: "), "{told}");
+    assert_eq!(names(), [".keys.toml.docket-new", "keys.toml", "other.toml"]);
+}
+
+#[test]
 fn what_cannot_be_read_is_a_fault_that_names_the_file() {
     let (folder, file) = place();
     let told = |file: &KeyFile| listed(&file.load().unwrap_err());

@@ -72,12 +72,22 @@ def decision(body):
         if isinstance(body.get(name), float):
             body[name] = int(body[name])
     if isinstance(questions, dict):
+        told_apart(questions)
         named(questions)
         if body.get("ask"):
             body["ask"] = list(questions)
     elif isinstance(questions, list):
         for question in questions:
             distinct_choices(question)
+
+
+def told_apart(questions):
+    """gmlx does not see spaces around ids: of those that are the same without them the first stays."""
+    seen = set()
+    for id in list(questions):
+        if id.strip() in seen:
+            del questions[id]
+        seen.add(id.strip())
 
 
 def named(questions):

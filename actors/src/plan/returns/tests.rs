@@ -78,6 +78,23 @@ fn one_tenants_claims_delay_no_other_and_are_a_quarter_of_all() {
     assert_eq!([told("b", 1), told("b", 2)], [SECOND, 3 * SECOND], "two have half the speed each");
 }
 
+#[test]
+fn tenants_that_took_all_claims_make_room_for_one_that_has_fewer() {
+    let (mut returns, now) = (returns(|config| config.retry_claims_max = 8), start_of_time());
+    for (tenant, number) in ["a", "b", "c", "d"].into_iter().flat_map(|name| [(name, 1), (name, 2)])
+    {
+        returns.refused(who(tenant, number, Lane::Normal), (SECOND, MS), now);
+    }
+    let mut told =
+        |tenant, number| returns.refused(who(tenant, number, Lane::Normal), (SECOND, MS), now);
+    assert_eq!(told("e", 1), SECOND, "its part of the speed begins at once");
+    assert_eq!(told("e", 2), Duration::from_mins(1), "the others have no more than it would have");
+    assert_eq!(told("d", 1), SECOND, "what is left holds");
+    assert_eq!(returns.claims.len(), 8);
+    let left = |tenant| returns.claims.keys().filter(|who| &*who.payer.0 == tenant).count();
+    assert_eq!(["a", "b", "c", "d", "e"].map(left), [2, 2, 2, 1, 1]);
+}
+
 /// An engine that works off tokens at an even speed, and clients that ask twice as much for a
 /// while.
 struct World {

@@ -85,10 +85,10 @@ impl Jobs {
         self.listed().iter().rfind(|job| job.is(tenant, kind, id)).cloned()
     }
 
-    /// Stops all of this name; says whether one ran.
+    /// Stops and forgets all of this name, so that none is told of as done whose task is gone; says
+    /// whether one ran.
     pub(super) fn stop(&self, tenant: &TenantId, kind: TaskKind, id: &str) -> bool {
-        let own = |job: &&Arc<Job>| job.is(tenant, kind, id);
-        let own: Vec<_> = self.listed().iter().filter(own).cloned().collect();
+        let own: Vec<_> = self.listed().extract_if(.., |job| job.is(tenant, kind, id)).collect();
         own.iter().filter(|job| job.stop()).count() > 0
     }
 
@@ -254,6 +254,8 @@ mod tests {
         let _one = jobs.begin(&tenant("one"), &abstention).unwrap();
         let stop = |name: &str, kind| jobs.stop(&tenant(name), kind, "a");
         assert!(!stop("one", TaskKind::Correction) && !stop("two", TaskKind::Abstention));
+        assert!(jobs.find(&tenant("one"), TaskKind::Abstention, "a").is_some());
         assert!(stop("one", TaskKind::Abstention));
+        assert!(jobs.find(&tenant("one"), TaskKind::Abstention, "a").is_none(), "it is forgotten");
     }
 }
