@@ -221,6 +221,12 @@ impl Handle {
         let _ = flushed.await;
     }
 
+    /// What `of` makes of the last steps that ended, oldest first; at most `most`, and 256. The log is
+    /// held meanwhile, so `of` must be quick.
+    pub fn last_steps<T>(&self, most: usize, of: impl Fn(&StepLogEntry) -> T) -> Vec<T> {
+        self.shared.last_steps(most, of)
+    }
+
     /// The last steps that ended, oldest first; at most 256.
     pub fn step_log(&self) -> Vec<StepLogEntry> {
         self.shared.step_log()

@@ -318,6 +318,11 @@ impl Shared {
         log.push_back(entry);
     }
 
+    pub(crate) fn last_steps<T>(&self, most: usize, of: impl Fn(&StepLogEntry) -> T) -> Vec<T> {
+        let log = self.step_log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.iter().skip(log.len().saturating_sub(most)).map(of).collect()
+    }
+
     pub(crate) fn step_log(&self) -> Vec<StepLogEntry> {
         let log = self.step_log.lock().unwrap_or_else(PoisonError::into_inner);
         log.iter().cloned().collect()

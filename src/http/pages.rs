@@ -1,4 +1,4 @@
-//! Pages for people, in the binary: the playground and the reference. They load nothing from anywhere
+//! Pages for people, in the binary: the playground, the live view and the reference. They load nothing from anywhere
 //! else, need no key, and know no more than any client does; what they ask the server for may need one.
 
 use std::collections::BTreeMap;
@@ -44,6 +44,11 @@ static FILES: LazyLock<BTreeMap<&'static str, File>> = LazyLock::new(|| {
         file!("/docs/reference.js", SCRIPT, "reference.js"),
         file!("/docs/try.js", SCRIPT, "try.js"),
         file!("/", HTML, "play/index.html"),
+        file!("/live", HTML, "live/index.html"),
+        file!("/live/live.css", STYLE, "live/live.css"),
+        file!("/live/live.js", SCRIPT, "live/live.js"),
+        file!("/live/feed.js", SCRIPT, "live/feed.js"),
+        file!("/live/panels.js", SCRIPT, "live/panels.js"),
         file!("/play/page.css", STYLE, "play/page.css"),
         file!("/play/answer.css", STYLE, "play/answer.css"),
         file!("/play/answers.js", SCRIPT, "play/answers.js"),
@@ -138,7 +143,7 @@ mod tests {
 
     #[test]
     fn pages_are_small() {
-        let playground = bytes(|path| !path.starts_with("/docs"));
+        let playground = bytes(|path| path == "/" || path.starts_with("/play/"));
         assert!(playground < PLAYGROUND_BYTES_MAX, "{playground} bytes");
         assert!(bytes(|_| true) < PAGES_BYTES_MAX);
         for (path, file) in FILES.iter() {
@@ -149,10 +154,17 @@ mod tests {
 
     #[test]
     fn every_file_of_the_folder_is_served_and_named_by_what_it_is() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/pages/play");
-        let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
-        for name in names.map(|name| name.into_string().unwrap()) {
-            let path = if name == "index.html" { "/".to_owned() } else { format!("/play/{name}") };
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/pages");
+        let in_folder = |(folder, home): (&'static str, &'static str)| {
+            let entries = std::fs::read_dir(root.join(folder)).unwrap();
+            entries.map(move |entry| {
+                let name = entry.unwrap().file_name().into_string().unwrap();
+                let is_home = name == "index.html";
+                let path = if is_home { home.to_owned() } else { format!("/{folder}/{name}") };
+                (name, path)
+            })
+        };
+        for (name, path) in [("play", "/"), ("live", "/live")].into_iter().flat_map(in_folder) {
             let media = match name.rsplit('.').next().unwrap() {
                 "html" => HTML,
                 "css" => STYLE,

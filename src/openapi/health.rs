@@ -13,6 +13,13 @@ pub(super) fn route(place: Place<'_>) -> Value {
     operation.answering("health").answering_as(503, "unwell").value()
 }
 
+/// What operators look at.
+pub(super) fn live(place: Place<'_>) -> Value {
+    let summary =
+        "What the server does at the moment; with `Accept: text/event-stream` twice a second";
+    Operation::new(place, "live", summary).answering("seen").value()
+}
+
 pub(super) fn schemas() -> Named {
     let of_self = json!({
         "status": {"enum": ["ok", "unavailable"]},
@@ -32,6 +39,7 @@ pub(super) fn schemas() -> Named {
         ("GmlxHealth", health()),
         ("OpenaiHealth", health()),
         ("HealthDetails", details()),
+        ("Live", seen()),
     ]
 }
 
@@ -87,6 +95,30 @@ fn details() -> Value {
             ]),
         },
     })
+}
+
+/// A look: the details that move, and what is only of the moment. A model that answers no questions
+/// has no more than is required.
+fn seen() -> Value {
+    let mut step = counts(&["step", "tokens", "rows", "chunks", "states"]);
+    step["properties"]["kind"] = json!({"enum": ["chunk", "read", "mixed", "idle"]});
+    step["properties"]["ms"] = seconds();
+    step["properties"]["ok"] = json!({"type": "boolean"});
+    let mut lane = counts(&["answered"]);
+    for name in ["p50_ms", "p90_ms", "p99_ms"] {
+        lane["properties"][name] = json!({"type": ["number", "null"], "minimum": 0});
+    }
+    let mut seen = details();
+    seen["description"] = json!("For operators; the members of `/health` that move");
+    seen["required"] = json!(["ready", "reason", "latency", "viewers", "uptime_s"]);
+    let own = json!({
+        "ready": {"type": "boolean"},
+        "reason": {"type": ["string", "null"]},
+        "latency": by_lane(&lane),
+        "viewers": count(),
+        "steps": {"type": "array", "items": step, "description": "Those that ended last"},
+    });
+    with(seen, &own)
 }
 
 /// The tenants of whom most is open, and most kept.

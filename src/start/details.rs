@@ -1,8 +1,26 @@
 //! The scheduler's part of `/health`: what waits, what runs, what is held, what was refused, and the
 //! limits of all that.
 
+use actors::snapshot::StepLogEntry;
 use actors::{ActorKind, Config, Lane, LoadView, Snapshot};
 use serde_json::{Map, Value, json};
+
+/// Most steps that a look has.
+pub(super) const STEPS_MAX: usize = 60;
+
+/// A step that ended, of a look: numbers, and not whose rows they were.
+pub(super) fn ended(step: &StepLogEntry) -> Value {
+    json!({
+        "step": step.step,
+        "kind": step.kind().as_str(),
+        "tokens": step.tokens,
+        "rows": step.rows.len(),
+        "chunks": step.chunks.len(),
+        "states": step.states,
+        "ms": step.elapsed.as_secs_f64() * 1000.0,
+        "ok": step.succeeded,
+    })
+}
 
 /// `details.engine`.
 pub(super) fn engine(load: &LoadView) -> Value {
