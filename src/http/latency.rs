@@ -12,7 +12,7 @@ use tokio::time::Instant;
 const KEPT: usize = 1024;
 
 /// How far back it looks.
-const WINDOW: Duration = Duration::from_secs(60);
+const WINDOW: Duration = Duration::from_mins(1);
 
 /// When an answer went out, and how long it took.
 type Answered = (Instant, Duration);

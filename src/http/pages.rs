@@ -152,19 +152,21 @@ mod tests {
         }
     }
 
+    /// The files of a page's folder, each with its path.
+    fn in_folder(folder: &str, home: &str) -> Vec<(String, String)> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/pages");
+        let entries = std::fs::read_dir(root.join(folder)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let path = |name: &str| match name {
+            "index.html" => home.to_owned(),
+            _ => format!("/{folder}/{name}"),
+        };
+        names.map(|name| (name.clone(), path(&name))).collect()
+    }
+
     #[test]
     fn every_file_of_the_folder_is_served_and_named_by_what_it_is() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/pages");
-        let in_folder = |(folder, home): (&'static str, &'static str)| {
-            let entries = std::fs::read_dir(root.join(folder)).unwrap();
-            entries.map(move |entry| {
-                let name = entry.unwrap().file_name().into_string().unwrap();
-                let is_home = name == "index.html";
-                let path = if is_home { home.to_owned() } else { format!("/{folder}/{name}") };
-                (name, path)
-            })
-        };
-        for (name, path) in [("play", "/"), ("live", "/live")].into_iter().flat_map(in_folder) {
+        for (name, path) in in_folder("play", "/").into_iter().chain(in_folder("live", "/live")) {
             let media = match name.rsplit('.').next().unwrap() {
                 "html" => HTML,
                 "css" => STYLE,

@@ -1,12 +1,12 @@
 // Draws a look: what waits, what runs, what is held, what was answered and what was refused.
 
-import { at, h, milliseconds } from "/play/dom.js";
+import { at, count, h, milliseconds } from "/play/dom.js";
 
 const LOOKS_MAX = 120;
 const LANES = ["urgent", "normal", "batch", "idle"];
 
 const whole = (number) => Math.round(number).toLocaleString("en");
-const seconds = (s) => (s === null || s === undefined ? "none" : s === 0 ? "0" : s < 10 ? milliseconds(s * 1000) : `${s.toFixed(0)} s`);
+const seconds = (s) => (s === null || s === undefined ? "none" : s === 0 ? "0" : s < 1 ? milliseconds(s * 1000) : `${Number(s.toFixed(s < 10 ? 1 : 0))} s`);
 
 function bytes(number) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -84,7 +84,7 @@ function engine({ engine: found, steps }) {
   const { step } = found;
   at("engine-told").textContent = `step ${whole(found.steps)} · ${whole(found.tokens_per_second)} tokens a second`;
   at("step").textContent = step
-    ? `Running for ${seconds(step.running_s)}: ${whole(step.tokens)} tokens, ${step.reads} reads, ${step.chunks} chunks of states.`
+    ? `Running for ${seconds(step.running_s)}: ${count(step.tokens, "token")}, ${count(step.reads, "read")}, ${count(step.chunks, "chunk")} of states.`
     : "No step is running.";
   strip(at("steps"), steps.map((each) => each.tokens), steps.map((each) => (each.ok ? each.kind : "failed")));
   const counted = Object.entries(STEPS).map(([kind, name]) => [kind, name, steps.filter((each) => each.kind === kind).length]);
