@@ -27,7 +27,7 @@ CLIENTS = 16
 LOAD = 0.7
 """Of a side's capacity, in the open loop."""
 
-RATE_MIN = 0.2
+RATE_MIN = 0.05
 COLUMNS = ("model", "workload", "what", "docket", "llama-server", "docket / llama-server")
 
 
@@ -50,6 +50,10 @@ class Match:
     seconds: dict[str, float]
     """Of a run, by workload."""
 
+    seeds: range
+    loads: tuple[str, ...]
+    """Whose capacity the open loops take their share of."""
+
     def label(self, *parts: object) -> str:
         """Of a report."""
         return "-".join([self.model, *(str(part) for part in parts)])
@@ -70,9 +74,15 @@ async def run(setting: Setting) -> Result:
             other = await stack.enter_async_context(llama(setting, model, SLOTS, context))
             sides = (Side("docket", server.url), Side("llama", other, ("--driver", "llama-server")))
             is_small = model == setting.model
-            seconds = setting.pick((10.0, 20.0), (30.0, 60.0)) if is_small else (60.0, 180.0)
-            warm_up_s = 5.0 if is_small else 20.0
-            match = Match(model, sides, warm_up_s, dict(zip(WORKLOADS, seconds, strict=True)))
+            seconds = setting.pick((10.0, 20.0), (20.0, 40.0)) if is_small else (45.0, 100.0)
+            match = Match(
+                model,
+                sides,
+                warm_up_s=5.0 if is_small else 20.0,
+                seconds=dict(zip(WORKLOADS, seconds, strict=True)),
+                seeds=setting.seeds if is_small else range(1, 3),
+                loads=("slower", "faster") if is_small else ("slower",),
+            )
             await _read_first(setting, match, result)
             for workload in WORKLOADS:
                 await _compared(setting, match, workload, result)
@@ -114,8 +124,8 @@ async def _compared(setting: Setting, match: Match, workload: str, result: Resul
     _rate_rows(result.tables[0], match, workload, closed, rates)
     middles = [statistics.median(side) for side in rates]
     reports = [*closed[0], *closed[1]]
-    for name, capacity in (("slower", min(middles)), ("faster", max(middles))):
-        rate = max(LOAD * capacity, RATE_MIN)
+    for name in match.loads:
+        rate = max(LOAD * (min if name == "slower" else max)(middles), RATE_MIN)
         flags = ("--rate", f"{rate:.2f}")
         found = await _rounds(setting, match, workload, f"open-{name}", flags)
         for part in ("p50", "p99"):
@@ -137,7 +147,7 @@ async def _rounds(
     """Reports of each side, round by round."""
     kind = label.partition("-")[0]
     found: dict[str, list[Report]] = {side.name: [] for side in match.sides}
-    for seed in setting.seeds:
+    for seed in match.seeds:
         for side in match.sides if seed % 2 else reversed(match.sides):
             load = ("--workload", workload, "--seed", str(seed), *flags, *side.flags)
             name = match.label(workload, label, side.name, seed)
@@ -184,7 +194,7 @@ async def _agreement(setting: Setting, match: Match, workload: str) -> None:
         return
     files = {
         side: [
-            setting.run_file(match.label(workload, "closed", name, seed), "json") for seed in setting.seeds
+            setting.run_file(match.label(workload, "closed", name, seed), "json") for seed in match.seeds
         ]
         for side, name in (("--a", "docket"), ("--b", "llama"))
     }
