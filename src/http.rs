@@ -15,6 +15,8 @@ mod guard;
 mod headers;
 mod health;
 mod images;
+mod latency;
+mod live;
 mod once;
 mod pages;
 mod path;
@@ -53,6 +55,7 @@ pub use crate::dialect::batch::STATES_MAX as BATCH_STATES_MAX;
 pub use auth::{AuthConfig, KEYS_MAX};
 pub use body::{BODIES_BYTES_MAX, BODY_BYTES_MAX, BODY_TIMEOUT};
 pub use images::{IMAGE_FETCH_TIMEOUT, IMAGE_FETCHES_MAX, IMAGES_MAX, ImageFetching};
+pub use live::VIEWERS_MAX as LIVE_VIEWERS_MAX;
 pub use watch::ACCESS;
 
 /// Most bodies that are decompressed and parsed at one time outside the runtime's own turn.
@@ -117,6 +120,8 @@ struct App {
     bodies: body::Held,
     parsers: Semaphore,
     fetcher: images::Fetcher,
+    /// What operators look at.
+    looks: live::Looks,
     /// The API's description, once it was asked for.
     document: OnceLock<Bytes>,
 }
@@ -126,8 +131,8 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
     let bodies = body::Held::new(config.bodies_bytes_max);
     crate::telemetry::bodies_max(config.bodies_bytes_max, PARSERS_MAX);
     let (parsers, fetcher) = (Semaphore::new(PARSERS_MAX), images::Fetcher::new(config.images));
-    let app =
-        Arc::new(App { service, config, bodies, parsers, fetcher, document: OnceLock::new() });
+    let (looks, document) = (live::Looks::new(), OnceLock::new());
+    let app = Arc::new(App { service, config, bodies, parsers, fetcher, looks, document });
     let routes = Router::new()
         .route("/v1/systemone", post(decide::decide))
         .route("/v1/decide", post(decide::decide))
@@ -158,6 +163,7 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
         .route("/prewarm", post(prewarm::prewarm))
         .route("/prewarm/{handle}", delete(prewarm::unpin))
         .route("/v1/usage", get(usage::usage))
+        .route("/v1/live", get(live::live))
         .route("/v1/models", get(texts::models))
         .route("/v1/model", get(texts::model))
         .route("/self/v1/model", get(texts::model))
@@ -173,6 +179,8 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
         .route("/health", get(health::health))
         .route("/", get(pages::page))
         .route("/play/{file}", get(pages::page))
+        .route("/live", get(pages::page))
+        .route("/live/{file}", get(pages::page))
         .route("/docs", get(pages::page))
         .route("/docs/reference.css", get(pages::page))
         .route("/docs/reference.js", get(pages::page))
@@ -188,9 +196,12 @@ pub fn router(service: Arc<dyn Service>, config: HttpConfig) -> Router {
 }
 
 /// Patterns of the routes above: the only values of the metrics' `route` label beside `other`.
-pub const ROUTES: [&str; 50] = [
+pub const ROUTES: [&str; 53] = [
     "/",
     "/play/{file}",
+    "/live",
+    "/live/{file}",
+    "/v1/live",
     "/docs",
     "/docs/reference.css",
     "/docs/reference.js",
@@ -242,12 +253,14 @@ pub const ROUTES: [&str; 50] = [
 ];
 
 /// Routes that need no key on a server which has keys.
-const PUBLIC_ROUTES: [&str; 9] = [
+const PUBLIC_ROUTES: [&str; 11] = [
     "/health",
     "/{dialect}/health",
     "/openapi.json",
     "/",
     "/play/{file}",
+    "/live",
+    "/live/{file}",
     "/docs",
     "/docs/reference.css",
     "/docs/reference.js",
@@ -255,7 +268,7 @@ const PUBLIC_ROUTES: [&str; 9] = [
 ];
 
 /// Routes that show what concerns all tenants.
-const OPERATOR_ROUTES: [&str; 1] = ["/metrics"];
+const OPERATOR_ROUTES: [&str; 2] = ["/metrics", "/v1/live"];
 
 async fn not_found(State(app): State<Arc<App>>, request: Request) -> Response {
     let method = respond::excerpt(request.method().as_str());

@@ -108,6 +108,7 @@ fn paths(served: &Served) -> Map<String, Value> {
     let short = Operation::new(own, "unpin_short", "Gives up the pin of a prewarm");
     insert(&mut paths, own, ("/prewarm/{handle}", "delete"), &prewarm::unpin(short));
     insert(&mut paths, own, ("/v1/usage", "get"), &usage::route(own));
+    insert(&mut paths, own, ("/v1/live", "get"), &health::live(own));
     insert(&mut paths, own, ("/metrics", "get"), &metrics(own));
     insert(&mut paths, own, ("/openapi.json", "get"), &itself(own));
     for dialect in Dialect::ALL {

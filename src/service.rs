@@ -121,6 +121,12 @@ pub trait Service: Send + Sync + 'static {
     /// How the server is now; called often, so it must be cheap.
     fn health(&self) -> Health;
 
+    /// How it is and what it does at the moment, for operators to look at twice a second; no text of a
+    /// state, and nothing that stays as it is.
+    fn live(&self) -> Health {
+        self.health()
+    }
+
     /// Why the engine is gone for good, if it is; asked with every request.
     fn dead(&self) -> Option<String> {
         self.health().dead

@@ -29,6 +29,7 @@ const REQUEST_SECONDS: &str = "docket_http_request_duration_seconds";
 const CONNECTIONS: &str = "docket_http_connections";
 const BODY_BYTES: &str = "docket_http_body_bytes";
 const REGISTRATION_BYTES: &str = "docket_task_registration_bytes";
+const VIEWERS: &str = "docket_live_viewers";
 const PARSERS: &str = "docket_http_parsers_busy";
 const FETCHES: &str = "docket_image_fetches";
 const FETCHED: &str = "docket_image_fetches_total";
@@ -64,6 +65,7 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     ),
     (BODY_BYTES, Kind::Gauge, "Bytes of request bodies held before they are parsed"),
     (REGISTRATION_BYTES, Kind::Gauge, "Bytes of examples that registrations under way hold"),
+    (VIEWERS, Kind::Gauge, "Streams of /v1/live that are open"),
     (PARSERS, Kind::Gauge, "Long bodies that are decompressed and parsed now"),
     (FETCHES, Kind::Gauge, "Images that are being fetched now"),
     (FETCHED, Kind::Counter, "Images that were to be fetched, by end"),
@@ -106,6 +108,7 @@ struct Meters {
     connections: Gauge,
     body_bytes: Gauge,
     registration_bytes: Gauge,
+    viewers: Gauge,
     parsers: Gauge,
     tokenisers: Gauge,
     texts_waiting: Gauge,
@@ -129,6 +132,7 @@ impl Meters {
             connections: gauge!(CONNECTIONS),
             body_bytes: gauge!(BODY_BYTES),
             registration_bytes: gauge!(REGISTRATION_BYTES),
+            viewers: gauge!(VIEWERS),
             parsers: gauge!(PARSERS),
             tokenisers: gauge!(TOKENISERS),
             texts_waiting: gauge!(TEXTS_WAITING),
@@ -207,6 +211,16 @@ pub(crate) fn connections_max(connections: usize) {
 pub(crate) fn bodies_max(bytes: usize, parsers: usize) {
     limit(BODY_BYTES, bytes);
     limit(PARSERS, parsers);
+}
+
+/// Shows the limit of viewers.
+pub(crate) fn viewers_max(viewers: usize) {
+    limit(VIEWERS, viewers);
+}
+
+/// A viewer came (1) or left (-1).
+pub(crate) fn viewer(change: f64) {
+    METERS.viewers.increment(change);
 }
 
 /// Counts answered questions of a kind.

@@ -24,6 +24,7 @@ use crate::read::{Prefix, SegmentKey, TenantId};
 use crate::registration::RegistrationMessage;
 use crate::restarts::ActorKind;
 use crate::scheduler::{SchedulerAsk, SchedulerMessage};
+use crate::watch::Turn;
 
 /// How a prewarm ended.
 type PrewarmResult = Result<PrewarmOutcome, ReadError>;
@@ -111,6 +112,8 @@ pub(crate) struct Cache<S> {
     limits: Arc<Limits>,
     /// The next deadline for which a tick is under way.
     alarm: Option<Instant>,
+    /// When details are next made.
+    turn: Turn,
 }
 
 /// The cache actor.
@@ -138,9 +141,17 @@ impl<S: Segment> Actor for CacheActor<S> {
         drop(myself.send_interval(shared.config.scheduler.tick, || CacheMessage::Tick));
         shared.clear_resident();
         let (prewarms, expectations) = (BTreeMap::new(), BTreeMap::new());
-        let (limits, duplicates_seen, alarm) = (Arc::default(), 0, None);
-        let mut cache =
-            Cache { shared, core, prewarms, expectations, duplicates_seen, limits, alarm };
+        let turn = Turn::new(&shared.meters.details[ActorKind::Cache as usize]);
+        let mut cache = Cache {
+            shared,
+            core,
+            prewarms,
+            expectations,
+            duplicates_seen: 0,
+            limits: Arc::default(),
+            alarm: None,
+            turn,
+        };
         cache.publish();
         cache.publish_top();
         Ok(cache)
@@ -193,6 +204,7 @@ impl<S: Segment> Cache<S> {
             CacheMessage::Tick => {
                 let effects = self.core.tick(now);
                 self.publish_top();
+                self.shared.watch.show_residency(&mut self.turn, || self.core.details());
                 return effects;
             }
         }
@@ -305,6 +317,7 @@ impl<S: Segment> Cache<S> {
         self.duplicates_seen = view.duplicate_tokens;
         self.shared.residency.store(Arc::new(view));
     }
+
     /// Looks at all tenants that have something, and so is for ticks only.
     fn publish_top(&self) {
         self.shared.top_bytes.store(Arc::new(self.core.residency.most_bytes()));

@@ -24,7 +24,7 @@ use crate::read::{Lane, Prefix, ReadOutcome, ReadSpec, SegmentKey, TenantId};
 use crate::registration::RegistrationMessage;
 use crate::request::{RequestActor, RequestArguments, RequestMessage};
 use crate::scheduler::SchedulerAsk;
-use crate::snapshot::{DrainReport, Snapshot, StepLogEntry};
+use crate::snapshot::{DrainReport, QueueDetails, ResidencyDetails, Snapshot, StepLogEntry};
 use crate::supervise::SupervisorMessage;
 use crate::tenants::Bucket;
 use crate::work::Account;
@@ -219,6 +219,18 @@ impl Handle {
         self.shared.cache(CacheAsk::Flush { reply });
         // A cache that is gone has nothing left to do.
         let _ = flushed.await;
+    }
+
+    /// What `of` makes of the last steps that ended, oldest first; at most `most`, and 256. The log is
+    /// held meanwhile, so `of` must be quick.
+    pub fn last_steps<T>(&self, most: usize, of: impl Fn(&StepLogEntry) -> T) -> Vec<T> {
+        self.shared.last_steps(most, of)
+    }
+
+    /// What waits and runs, and what is held, one by one: as of at most a few moments ago, or `None` where
+    /// nobody has looked of late. Looking has the actors make more of it for two seconds.
+    pub fn details(&self) -> (Option<Arc<QueueDetails>>, Option<Arc<ResidencyDetails>>) {
+        self.shared.watch.look()
     }
 
     /// The last steps that ended, oldest first; at most 256.

@@ -33,6 +33,7 @@ mod scheduler;
 pub mod snapshot;
 mod supervise;
 mod tenants;
+mod watch;
 mod work;
 
 pub use config::{
@@ -53,8 +54,10 @@ pub use prewarm::{PinHandle, PrewarmOutcome, PrewarmSpec, Tier};
 pub use read::{Lane, ReadOutcome, ReadSpec, ReadTiming, SegmentKey, TENANT_BUCKETS, TenantId};
 pub use restarts::{ActorKind, Restarts};
 pub use snapshot::{
-    ChunkLogEntry, DrainReport, EngineState, LoadView, RegistrationCounters, ResidencyView,
-    Snapshot, StateCounts, StepFailure, StepKind, StepLogEntry, TOP_TENANTS, Then, Totals,
+    ChunkLogEntry, DrainReport, EngineState, LoadView, QueueDetails, RUNS_MAX,
+    RegistrationCounters, ResidencyDetails, ResidencyView, ResidentRun, STEP_PARTS_MAX, Snapshot,
+    StateCounts, StepDetails, StepFailure, StepKind, StepLogEntry, StepPart, TOP_TENANTS, Then,
+    Totals, WaitingDetails,
 };
 pub use supervise::{StartError, start};
 pub use tenants::Bucket;

@@ -35,6 +35,7 @@ use crate::restarts::{ActorKind, RestartCounts};
 use crate::scheduler::SchedulerAsk;
 use crate::snapshot::{LoadView, RegistrationCounters, ResidencyView, Snapshot, StepLogEntry};
 use crate::tenants::{Arrival, Found, TenantUse, Tenants};
+use crate::watch::Watch;
 use crate::work::Account;
 
 /// Steps that the step log remembers.
@@ -60,6 +61,7 @@ pub(crate) struct Shared {
     /// The tenants whose states have most bytes; written by the cache actor.
     pub(crate) top_bytes: ArcSwap<Vec<(TenantId, u64)>>,
     pub(crate) registration: ArcSwap<RegistrationCounters>,
+    pub(crate) watch: Watch,
     pub(crate) draining: AtomicBool,
     pub(crate) meters: Meters,
     pub(crate) restarts: RestartCounts,
@@ -96,6 +98,7 @@ impl Shared {
             residency: ArcSwap::default(),
             top_bytes: ArcSwap::default(),
             registration: ArcSwap::default(),
+            watch: Watch::new(),
             draining: AtomicBool::new(false),
             meters: Meters::new(),
             restarts: RestartCounts::default(),
@@ -316,6 +319,11 @@ impl Shared {
             log.pop_front();
         }
         log.push_back(entry);
+    }
+
+    pub(crate) fn last_steps<T>(&self, most: usize, of: impl Fn(&StepLogEntry) -> T) -> Vec<T> {
+        let log = self.step_log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.iter().skip(log.len().saturating_sub(most)).map(of).collect()
     }
 
     pub(crate) fn step_log(&self) -> Vec<StepLogEntry> {

@@ -11,7 +11,7 @@ mod refusals;
 mod steps;
 mod table;
 
-use metrics::{Counter, counter};
+use metrics::{Counter, Histogram, counter, histogram};
 
 use crate::plan::counts::Counts;
 use crate::restarts::ActorKind;
@@ -29,6 +29,8 @@ pub(crate) struct Meters {
     pub(crate) steps: StepMeters,
     pub(crate) ledger: LedgerMeters,
     pub(crate) refusals: Refusals,
+    /// What it took to make details for those who look, by the scheduler and by the cache.
+    pub(crate) details: [Histogram; 2],
     restarts: [Counter; 3],
 }
 
@@ -38,11 +40,13 @@ impl Meters {
     pub(crate) fn new() -> Self {
         let restarts =
             |actor: ActorKind| counter!("docket_actor_restarts_total", "actor" => actor.as_str());
+        let details = |actor: ActorKind| histogram!("docket_details_duration_seconds", "actor" => actor.as_str());
         Self {
             reads: ReadMeters::new(),
             steps: StepMeters::new(),
             ledger: LedgerMeters::new(),
             refusals: Refusals::new(),
+            details: [ActorKind::Scheduler, ActorKind::Cache].map(details),
             restarts: ActorKind::ALL.map(restarts),
         }
     }

@@ -10,6 +10,7 @@ pub(crate) mod admit;
 pub(crate) mod boundary;
 pub(crate) mod cache;
 pub(crate) mod counts;
+mod details;
 mod displace;
 mod draft;
 mod ending;

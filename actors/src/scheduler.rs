@@ -23,6 +23,7 @@ use crate::read::{Lane, Prefix, ReadSpec, SegmentKey, TenantId};
 use crate::request::{ReadPort, ReadResult};
 use crate::restarts::ActorKind;
 use crate::snapshot::DrainReport;
+use crate::watch::Turn;
 
 /// What handles, request actors and the cache ask of the scheduler.
 pub(crate) enum SchedulerAsk {
@@ -123,6 +124,8 @@ pub(crate) struct Scheduler<E: Engine> {
     drained: Option<DrainReport>,
     /// The next deadline for which a tick is under way.
     alarm: Option<Instant>,
+    /// When details are next made.
+    turn: Turn,
 }
 
 /// The scheduler actor.
@@ -153,9 +156,10 @@ impl<E: Engine> Actor for SchedulerActor<E> {
         // What waited with the scheduler before this one is gone.
         shared.tenants.queue_lost();
         let limits = Arc::default();
+        let turn = Turn::new(&shared.meters.details[ActorKind::Scheduler as usize]);
         let (drained, alarm) = (None, None);
         let scheduler =
-            Scheduler { shared, engine, cache, core, limits, ports, drains, drained, alarm };
+            Scheduler { shared, engine, cache, core, limits, ports, drains, drained, alarm, turn };
         scheduler.publish();
         Ok(scheduler)
     }
@@ -166,6 +170,7 @@ impl<E: Engine> Actor for SchedulerActor<E> {
         message: Self::Msg,
         scheduler: &mut Scheduler<E>,
     ) -> Result<(), ActorProcessingErr> {
+        let is_tick = matches!(message, SchedulerMessage::Tick);
         let (event, permit) = match message {
             SchedulerMessage::Ask(ask) => scheduler.event_of(ask),
             SchedulerMessage::Leased { key, reply } => {
@@ -185,6 +190,9 @@ impl<E: Engine> Actor for SchedulerActor<E> {
             scheduler.perform(&myself, effect);
         }
         scheduler.set_alarm(&myself);
+        if is_tick {
+            scheduler.show_details();
+        }
         Ok(())
     }
 }
@@ -322,6 +330,11 @@ impl<E: Engine> Scheduler<E> {
 
     fn publish(&self) {
         self.shared.publish(self.core.view());
+    }
+
+    /// For those who look, if anybody does.
+    fn show_details(&mut self) {
+        self.shared.watch.show_queue(&mut self.turn, || self.core.details(now()));
     }
 }
 

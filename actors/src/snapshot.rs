@@ -1,6 +1,7 @@
 //! What the actors publish about themselves, so that admission, health and tests read it without
 //! sending a message.
 
+mod details;
 mod steps;
 mod top;
 
@@ -15,6 +16,10 @@ use crate::plan::admit::{Backlog, wait};
 use crate::read::{Lane, TenantId};
 use crate::restarts::Restarts;
 use crate::tenants::Found;
+pub use details::{
+    QueueDetails, RUNS_MAX, ResidencyDetails, ResidentRun, STEP_PARTS_MAX, StepDetails, StepPart,
+    WaitingDetails,
+};
 pub use steps::{ChunkLogEntry, StepFailure, StepKind, StepLogEntry, Then};
 pub use top::TOP_TENANTS;
 pub(crate) use top::Top;

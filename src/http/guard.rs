@@ -102,11 +102,16 @@ pub(super) async fn guard(
     }
     headers::insert(response.headers_mut(), headers::REQUEST_ID, &id);
     respond::log(&response, (&id, trace_id.as_deref()), name_of(route));
+    let lane = headers::served_lane(response.headers());
+    let took = now().at.duration_since(arrival.at);
+    if let Some(lane) = lane.filter(|_| response.status().is_success()) {
+        app.looks.latencies.answered(lane, Instant::now(), took);
+    }
     RESPONSES[route].ended(Ended {
         status: response.status().as_u16(),
         reason: response.extensions().get::<respond::Reason>().map(|reason| reason.0),
-        lane: headers::served_lane(response.headers()),
-        took: now().at.duration_since(arrival.at),
+        lane,
+        took,
     });
     match watch {
         Some(watch) => watch.end(response),

@@ -1,4 +1,4 @@
-//! Pages for people, in the binary: the playground and the reference. They load nothing from anywhere
+//! Pages for people, in the binary: the playground, the live view and the reference. They load nothing from anywhere
 //! else, need no key, and know no more than any client does; what they ask the server for may need one.
 
 use std::collections::BTreeMap;
@@ -44,6 +44,13 @@ static FILES: LazyLock<BTreeMap<&'static str, File>> = LazyLock::new(|| {
         file!("/docs/reference.js", SCRIPT, "reference.js"),
         file!("/docs/try.js", SCRIPT, "try.js"),
         file!("/", HTML, "play/index.html"),
+        file!("/live", HTML, "live/index.html"),
+        file!("/live/live.css", STYLE, "live/live.css"),
+        file!("/live/live.js", SCRIPT, "live/live.js"),
+        file!("/live/draw.js", SCRIPT, "live/draw.js"),
+        file!("/live/feed.js", SCRIPT, "live/feed.js"),
+        file!("/live/inside.js", SCRIPT, "live/inside.js"),
+        file!("/live/panels.js", SCRIPT, "live/panels.js"),
         file!("/play/page.css", STYLE, "play/page.css"),
         file!("/play/answer.css", STYLE, "play/answer.css"),
         file!("/play/answers.js", SCRIPT, "play/answers.js"),
@@ -138,7 +145,7 @@ mod tests {
 
     #[test]
     fn pages_are_small() {
-        let playground = bytes(|path| !path.starts_with("/docs"));
+        let playground = bytes(|path| path == "/" || path.starts_with("/play/"));
         assert!(playground < PLAYGROUND_BYTES_MAX, "{playground} bytes");
         assert!(bytes(|_| true) < PAGES_BYTES_MAX);
         for (path, file) in FILES.iter() {
@@ -147,12 +154,21 @@ mod tests {
         }
     }
 
+    /// The files of a page's folder, each with its path.
+    fn in_folder(folder: &str, home: &str) -> Vec<(String, String)> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/pages");
+        let entries = std::fs::read_dir(root.join(folder)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let path = |name: &str| match name {
+            "index.html" => home.to_owned(),
+            _ => format!("/{folder}/{name}"),
+        };
+        names.map(|name| (name.clone(), path(&name))).collect()
+    }
+
     #[test]
     fn every_file_of_the_folder_is_served_and_named_by_what_it_is() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/pages/play");
-        let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
-        for name in names.map(|name| name.into_string().unwrap()) {
-            let path = if name == "index.html" { "/".to_owned() } else { format!("/play/{name}") };
+        for (name, path) in in_folder("play", "/").into_iter().chain(in_folder("live", "/live")) {
             let media = match name.rsplit('.').next().unwrap() {
                 "html" => HTML,
                 "css" => STYLE,

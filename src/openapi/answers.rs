@@ -7,7 +7,8 @@ use super::{headers, title};
 use crate::dialect::Dialect;
 
 /// Names of what every dialect answers alike.
-const OF_ALL: [&str; 15] = [
+const OF_ALL: [&str; 16] = [
+    "seen",
     "used",
     "estimated",
     "unpinned",
@@ -77,6 +78,7 @@ pub(super) fn of_all() -> Map<String, Value> {
     let all = [
         ("estimated", headed("What it would cost", &reference("Estimate"))),
         ("unpinned", plain("It was given up", &id())),
+        ("seen", plain("What it does at the moment", &reference("Live"))),
         ("metrics", of_text("The metrics")),
         ("openapi", plain("The document", &openapi)),
         ("model", plain("The model", &reference("Model"))),

@@ -13,6 +13,13 @@ pub(super) fn route(place: Place<'_>) -> Value {
     operation.answering("health").answering_as(503, "unwell").value()
 }
 
+/// What operators look at.
+pub(super) fn live(place: Place<'_>) -> Value {
+    let summary =
+        "What the server does at the moment; with `Accept: text/event-stream` twice a second";
+    Operation::new(place, "live", summary).answering("seen").value()
+}
+
 pub(super) fn schemas() -> Named {
     let of_self = json!({
         "status": {"enum": ["ok", "unavailable"]},
@@ -32,6 +39,7 @@ pub(super) fn schemas() -> Named {
         ("GmlxHealth", health()),
         ("OpenaiHealth", health()),
         ("HealthDetails", details()),
+        ("Live", seen()),
     ]
 }
 
@@ -87,6 +95,79 @@ fn details() -> Value {
             ]),
         },
     })
+}
+
+/// A look: the details that move, and what is only of the moment. A model that answers no questions
+/// has no more than is required.
+fn seen() -> Value {
+    let mut step = counts(&["step", "tokens", "rows", "chunks", "states"]);
+    step["properties"]["kind"] = json!({"enum": ["chunk", "read", "mixed", "idle"]});
+    step["properties"]["ms"] = seconds();
+    step["properties"]["ok"] = json!({"type": "boolean"});
+    let mut lane = counts(&["answered"]);
+    for name in ["p50_ms", "p90_ms", "p99_ms"] {
+        lane["properties"][name] = json!({"type": ["number", "null"], "minimum": 0});
+    }
+    let mut seen = details();
+    seen["description"] = json!("For operators; the members of `/health` that move");
+    seen["required"] = json!(["ready", "reason", "latency", "viewers", "uptime_s"]);
+    let own = json!({
+        "ready": {"type": "boolean"},
+        "reason": {"type": ["string", "null"]},
+        "latency": by_lane(&lane),
+        "viewers": count(),
+        "steps": {"type": "array", "items": step, "description": "Those that ended last"},
+        "running": running(),
+        "waiting": waiting(),
+        "resident": resident(),
+    });
+    with(seen, &own)
+}
+
+/// What is in the running step: of which states, and on whose account.
+fn running() -> Value {
+    let mut part = counts(&["rows", "reads", "row_tokens", "state_tokens"]);
+    part["properties"]["state"] = state();
+    part["properties"]["tenant"] = json!({"type": ["string", "null"]});
+    part["properties"]["lane"] = json!({"enum": ["urgent", "normal", "batch", "idle", null]});
+    let mut running = counts(&["step", "parts_left_out"]);
+    running["type"] = json!(["object", "null"]);
+    running["properties"]["running_s"] = seconds();
+    running["properties"]["parts"] =
+        json!({"type": "array", "maxItems": actors::STEP_PARTS_MAX, "items": part});
+    running
+}
+
+/// Who waits, by lane; null until the second look.
+fn waiting() -> Value {
+    let tenant = object(json!({"tenant": text(), "reads": count()}));
+    let mut lane = counts(&["tenants"]);
+    lane["properties"]["most"] =
+        json!({"type": "array", "maxItems": actors::TOP_TENANTS, "items": tenant});
+    let mut waiting = by_lane(&lane);
+    waiting["type"] = json!(["object", "null"]);
+    waiting
+}
+
+/// What is held, run by run; null until the second look.
+fn resident() -> Value {
+    let mut run = counts(&["start", "tokens", "bytes", "branches", "leases", "pins", "hits"]);
+    run["properties"]["state"] = state();
+    run["properties"]["tenant"] = json!({"type": ["string", "null"]});
+    run["properties"]["protected"] = json!({"type": "boolean"});
+    for name in ["pinned_s", "age_s", "idle_s"] {
+        run["properties"][name] = json!({"type": ["number", "null"], "minimum": 0});
+    }
+    let mut resident = counts(&["runs_left_out", "bytes_left_out"]);
+    resident["type"] = json!(["object", "null"]);
+    resident["properties"]["runs"] =
+        json!({"type": "array", "maxItems": actors::RUNS_MAX, "items": run});
+    resident
+}
+
+/// The beginning of a state's key.
+fn state() -> Value {
+    json!({"type": "string", "pattern": "^[0-9a-f]{8}$"})
 }
 
 /// The tenants of whom most is open, and most kept.

@@ -1,8 +1,101 @@
 //! The scheduler's part of `/health`: what waits, what runs, what is held, what was refused, and the
 //! limits of all that.
 
-use actors::{ActorKind, Config, Lane, LoadView, Snapshot};
+use actors::snapshot::StepLogEntry;
+use actors::{
+    ActorKind, Config, Lane, LoadView, QueueDetails, ResidencyDetails, ResidentRun, SegmentKey,
+    Snapshot, StepDetails, StepPart, WaitingDetails,
+};
 use serde_json::{Map, Value, json};
+
+/// Most steps that a look has.
+pub(super) const STEPS_MAX: usize = 60;
+
+/// A step that ended, of a look: numbers, and not whose rows they were.
+pub(super) fn ended(step: &StepLogEntry) -> Value {
+    json!({
+        "step": step.step,
+        "kind": step.kind().as_str(),
+        "tokens": step.tokens,
+        "rows": step.rows.len(),
+        "chunks": step.chunks.len(),
+        "states": step.states,
+        "ms": step.elapsed.as_secs_f64() * 1000.0,
+        "ok": step.succeeded,
+    })
+}
+
+/// The running step of a look, or null: of which states, and on whose account.
+pub(super) fn running(details: Option<&QueueDetails>) -> Value {
+    let Some(StepDetails { step, elapsed, parts, parts_left_out }) =
+        details.and_then(|details| details.step.as_ref())
+    else {
+        return Value::Null;
+    };
+    json!({
+        "step": step,
+        "running_s": elapsed.as_secs_f64(),
+        "parts": parts.iter().map(part).collect::<Vec<_>>(),
+        "parts_left_out": parts_left_out,
+    })
+}
+
+fn part(part: &StepPart) -> Value {
+    json!({
+        "state": short(part.state),
+        "tenant": part.tenant.as_ref().map(|tenant| &*tenant.0),
+        "lane": part.lane.map(Lane::as_str),
+        "rows": part.rows,
+        "reads": part.reads,
+        "row_tokens": part.row_tokens,
+        "state_tokens": part.state_tokens,
+    })
+}
+
+/// Who waits, by lane, or null.
+pub(super) fn waiting(details: Option<&QueueDetails>) -> Value {
+    let Some(details) = details else { return Value::Null };
+    by_lane(|lane| {
+        let WaitingDetails { tenants, most } = &details.waiting[lane as usize];
+        let most = most.iter().map(|(tenant, reads)| json!({"tenant": &*tenant.0, "reads": reads}));
+        json!({"tenants": tenants, "most": most.collect::<Vec<_>>()})
+    })
+}
+
+/// What is held, run by run, or null.
+pub(super) fn resident(details: Option<&ResidencyDetails>) -> Value {
+    let Some(ResidencyDetails { runs, runs_left_out, bytes_left_out }) = details else {
+        return Value::Null;
+    };
+    json!({
+        "runs": runs.iter().map(run).collect::<Vec<_>>(),
+        "runs_left_out": runs_left_out,
+        "bytes_left_out": bytes_left_out,
+    })
+}
+
+fn run(run: &ResidentRun) -> Value {
+    json!({
+        "state": short(run.key),
+        "tenant": run.tenant.as_ref().map(|tenant| &*tenant.0),
+        "start": run.start,
+        "tokens": run.tokens,
+        "bytes": run.bytes,
+        "branches": run.branches,
+        "leases": run.leases,
+        "pins": run.pins,
+        "pinned_s": run.pinned_for.map(|left| left.as_secs_f64()),
+        "protected": run.is_protected,
+        "hits": run.hits,
+        "age_s": run.age.map(|age| age.as_secs_f64()),
+        "idle_s": run.idle.map(|idle| idle.as_secs_f64()),
+    })
+}
+
+/// Enough of a key to tell states apart on a page.
+fn short(SegmentKey(key): SegmentKey) -> String {
+    format!("{:08x}", u32::from_be_bytes([key[0], key[1], key[2], key[3]]))
+}
 
 /// `details.engine`.
 pub(super) fn engine(load: &LoadView) -> Value {

@@ -275,6 +275,28 @@ impl Service for Serving {
         Health { ready: reason.is_none(), reason, dead, details }
     }
 
+    fn live(&self) -> Health {
+        let Problem { unready: reason, dead } = self.engine_problem();
+        let actors = self.decider.actors();
+        let (snapshot, config) = (actors.snapshot(), actors.config());
+        let (queue, held) = actors.details();
+        let details = json!({
+            "running": details::running(queue.as_deref()),
+            "waiting": details::waiting(queue.as_deref()),
+            "resident": details::resident(held.as_deref()),
+            "uptime_s": self.started.elapsed().as_secs(),
+            "engine": details::engine(&snapshot.load),
+            "restarts": details::restarts(&snapshot),
+            "queue": details::queue(&snapshot, config),
+            "residency": details::residency(&snapshot),
+            "tenants": details::tenants(&snapshot),
+            "state_boundary": details::registration(&snapshot),
+            "limits": details::limits(config),
+            "steps": actors.last_steps(details::STEPS_MAX, details::ended),
+        });
+        Health { ready: reason.is_none(), reason, dead, details }
+    }
+
     fn dead(&self) -> Option<String> {
         self.decider.actors().death()
     }

@@ -267,8 +267,12 @@ async fn the_document_describes_the_routes_that_exist() {
         }
     }
     // Pages are for people, and not of the interface.
-    let is_page =
-        |path: &str| path == "/" || path.starts_with("/docs") || path.starts_with("/play/");
+    let is_page = |path: &str| {
+        path == "/"
+            || path.starts_with("/docs")
+            || path.starts_with("/play/")
+            || path.starts_with("/live")
+    };
     found.retain(|(_, path)| !is_page(path));
     // It is there to refuse: OpenAI's decisions have no batches.
     assert!(found.remove(&("POST".to_owned(), "/openai/v1/systemone/batch".to_owned())));

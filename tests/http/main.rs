@@ -21,6 +21,8 @@ mod http2;
 #[cfg(test)]
 mod images;
 #[cfg(test)]
+mod live;
+#[cfg(test)]
 mod logging;
 #[cfg(test)]
 mod pages;

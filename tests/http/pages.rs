@@ -19,7 +19,7 @@ async fn got(router: &Router, method: &str, path: &str) -> Reply {
 
 /// Files that a text names: those with an extension, below the folders of pages.
 fn named(text: &str) -> Vec<String> {
-    let folders = ["/play/", "/docs/"];
+    let folders = ["/play/", "/live/", "/docs/"];
     let quoted = text.split('"').skip(1).step_by(2);
     let absolute =
         quoted.clone().filter(|name| folders.iter().any(|folder| name.starts_with(folder)));
@@ -30,7 +30,7 @@ fn named(text: &str) -> Vec<String> {
 /// Every file of every page by its path, from a server that asks everybody else for a key.
 async fn all(router: &Router) -> BTreeMap<String, Reply> {
     let mut found = BTreeMap::new();
-    let mut open = vec!["/".to_owned(), "/docs".to_owned()];
+    let mut open = vec!["/".to_owned(), "/live".to_owned(), "/docs".to_owned()];
     while let Some(path) = open.pop() {
         if found.contains_key(&path) {
             continue;

@@ -64,6 +64,8 @@ async fn what_concerns_all_tenants_is_for_operators() {
     {
         let reply = call(&router, by(key, "GET", "/metrics", "")).await;
         assert_eq!(reply.status, metrics, "{key}");
+        let live = call(&router, by(key, "GET", "/v1/live", "")).await;
+        assert_eq!(live.status, metrics, "{key}");
         let health = call(&router, by(key, "GET", "/health", "")).await;
         assert_eq!(
             (health.status.as_u16(), health.json()["details"].is_object()),
@@ -208,6 +210,7 @@ fn posts() -> Vec<(String, &'static str)> {
             .any(|end| route.ends_with(end))
             || route.starts_with("/docs")
             || route == "/"
+            || route.ends_with("/live")
             || route == "/openai/v1/systemone/batch"
     };
     named

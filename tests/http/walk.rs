@@ -18,9 +18,11 @@ const METHODS: [Method; 7] = [
 ];
 
 /// Answered without a key: all methods, most of them with 405.
-const PUBLIC: [&str; 8] = [
+const PUBLIC: [&str; 10] = [
     "/",
     "/play/main.js",
+    "/live",
+    "/live/live.js",
     "/health",
     "/openapi.json",
     "/docs",
@@ -34,7 +36,8 @@ fn paths() -> Vec<String> {
     let mut found = Vec::new();
     for path in docket::http::ROUTES {
         let path = path.replace("{handle}", "beef").replace("{id}", "task");
-        let path = path.replace("{file}", "main.js");
+        let script = if path.starts_with("/play/") { "main.js" } else { "live.js" };
+        let path = path.replace("{file}", script);
         for dialect in ["systemone", "decisio", "self", "vllm", "gmlx", "openai", "nothing"] {
             found.push(path.replace("{dialect}", dialect));
         }

@@ -2,6 +2,7 @@
 
 import { playground } from "./playground.mjs";
 import { snippets } from "./snippets.mjs";
+import { keyedLive, live } from "./live.mjs";
 import { reference } from "./reference.mjs";
 import { keyed, refused } from "./refused.mjs";
 import { launch, serve, stopAll } from "./support.mjs";
@@ -28,6 +29,8 @@ try {
   await playground(test, browser, open.base, shots);
   await refused(test, browser, open.base, shots);
   await snippets(test, browser, open.base);
+  await live(test, browser, open.base, shots);
+  if (!isBase) await keyedLive(test, browser, (...args) => serve(target, ...args));
   await reference(test, browser, open.base, shots);
   if (!isBase) await keyed(test, browser, (...args) => serve(target, ...args), shots);
   await open.stop();

@@ -150,6 +150,11 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     ),
     ("docket_limit", Gauge, "The limit of the metric that the label names, in its unit"),
     ("docket_plan_duration_seconds", Micros, "Time to plan a step and begin it"),
+    (
+        "docket_details_duration_seconds",
+        Micros,
+        "Time to make what `/v1/live` tells one by one, by actor",
+    ),
     ("docket_reads_in_flight", Gauge, "Reads in the running step"),
     ("docket_decisions_open", Gauge, "Decisions that are open"),
     ("docket_engine_tokens_per_second", Gauge, "Smoothed speed of the engine"),

@@ -17,7 +17,7 @@ use crate::plan::path::path_of;
 use crate::plan::residency::Residency;
 use crate::prewarm::{PinHandle, PrewarmOutcome};
 use crate::read::{Lane, Prefix, SegmentKey, TenantId};
-use crate::snapshot::ResidencyView;
+use crate::snapshot::{ResidencyDetails, ResidencyView};
 use want::{Member, Want};
 
 /// What the registration actor is told of a state.
@@ -264,6 +264,11 @@ impl<S: Segment> CacheCore<S> {
     pub(crate) fn view(&self) -> ResidencyView {
         let prewarms_waiting = self.wants.values().map(|want| want.prewarms.len()).sum();
         ResidencyView { prewarms_waiting, ..self.residency.view() }
+    }
+
+    /// What is held, in detail.
+    pub(crate) fn details(&self) -> ResidencyDetails {
+        self.residency.details()
     }
 
     /// Whether one more state may be wanted, by anybody and by this tenant.

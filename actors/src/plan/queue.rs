@@ -121,6 +121,15 @@ impl Queue {
         std::mem::take(&mut self.changes)
     }
 
+    /// Reads that wait, wants among them, by the lane in which they stand and on whose account.
+    pub(crate) fn waiting_by_tenant(&self) -> BTreeMap<(Lane, &TenantId), usize> {
+        let mut waiting = BTreeMap::new();
+        for ((lane, tenant), tally) in self.groups.values().flat_map(|group| &group.tally) {
+            *waiting.entry((*lane, tenant)).or_insert(0) += tally.reads;
+        }
+        waiting
+    }
+
     /// Unique tokens that wait, by lane: suffixes, and each block of a prefix once, in its best lane.
     pub(crate) fn tokens(&self) -> [u64; 4] {
         let prefixes = self.prefixes.tokens();

@@ -29,6 +29,7 @@
 
 mod ages;
 mod block;
+mod details;
 mod keeping;
 mod owners;
 mod pins;

@@ -108,6 +108,12 @@ pub(crate) struct Decision {
     pub(super) is_expired: bool,
 }
 
+impl Decision {
+    pub(super) fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+}
+
 /// The scheduler without its actor.
 #[derive(Debug)]
 pub(crate) struct SchedulerCore<S> {

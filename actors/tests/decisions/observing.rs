@@ -63,6 +63,37 @@ async fn states_are_counted_by_how_far_they_are() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn details_name_who_waits_what_runs_and_what_is_held() {
+    let minute = Duration::from_mins(1);
+    let (handle, _) = started(|config| config.scheduler.wait_urgent = minute).await;
+    assert_eq!(handle.details(), (None, None), "nobody has looked yet");
+    decide_one(&handle, &prefix(1, 9, 100), spec(1, 20)).await;
+    // Steps of a long state, and a read that comes while one of them runs.
+    let long = spawn_in(&handle, Lane::Batch, &prefix(1, 1, 2_500), spec(1, 20));
+    sleep(450 * MS).await;
+    let late = spawn_in(&handle, Lane::Normal, &prefix(1, 2, 400), spec(2, 20));
+    settle().await;
+    handle.details();
+    sleep(120 * MS).await;
+    let (queue, held) = handle.details();
+    let (queue, held) = (queue.unwrap(), held.unwrap());
+    let step = queue.step.as_ref().expect("a long state is read");
+    let tokens: u64 = step.parts.iter().map(|part| part.state_tokens + part.row_tokens).sum();
+    assert!(tokens > 0 && step.parts_left_out == 0, "{queue:?}");
+    assert!(step.parts.iter().all(|part| part.tenant.is_some() && part.lane.is_some()));
+    let waiting: Vec<_> = queue.waiting.iter().map(|lane| lane.most.len()).collect();
+    assert_eq!(waiting[Lane::Batch as usize], 1, "{queue:?}");
+    let named = held.runs.iter().map(|run| run.bytes).sum::<u64>();
+    assert!(named > 0 && held.runs_left_out == 0, "{held:?}");
+    assert!(held.runs.iter().any(|run| run.leases > 0 && run.age.is_some()), "{held:?}");
+    for read in [long, late] {
+        read.await.unwrap();
+    }
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(handle.details(), (None, None), "what is old is not shown");
+}
+
+#[tokio::test(start_paused = true)]
 async fn refusals_are_counted_by_reason_and_a_displaced_decision_once() {
     let (handle, _) = started(|config| config.scheduler.reads_max = 3).await;
     let running = spawn_one(&handle, prefix(1, 1, 3_000), spec(1, 20));

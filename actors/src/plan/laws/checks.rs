@@ -13,6 +13,7 @@ impl World {
         self.check_work_conservation();
         self.check_order();
         self.check_queue_changes();
+        self.check_details();
     }
 
     /// When all messages are delivered and nothing runs, nothing that could run is left.
@@ -58,11 +59,32 @@ impl World {
         assert_eq!(self.queued.values().sum::<usize>(), waiting, "{:?}", self.queued);
     }
 
+    /// What is shown to those who look adds up to what is published.
+    fn check_details(&self) {
+        let (view, queue) = (self.scheduler.view(), &self.scheduler.queue);
+        let details = self.scheduler.details(start_of_time());
+        let named: usize = details.waiting.iter().flat_map(|lane| &lane.most).map(|of| of.1).sum();
+        assert_eq!(named, view.waiting() + queue.wants(), "{details:?}");
+        assert_eq!(details.step.is_some(), self.scheduler.running.is_some());
+        let parts = details.step.map(|step| step.parts).unwrap_or_default();
+        let reads: usize = parts.iter().map(|part| part.reads).sum();
+        assert_eq!(reads, view.reads_in_flight, "{parts:?}");
+        let tokens: u64 = parts.iter().map(|part| part.row_tokens + part.state_tokens).sum();
+        let is_probe = self.scheduler.running.as_ref().is_some_and(|running| running.is_probe);
+        assert!(is_probe || tokens == u64::from(view.step_tokens), "{parts:?}");
+    }
+
     /// No tenant keeps more than it may, and what is known of tenants is the sum over their blocks.
     pub(super) fn check_residency(&self) {
         let view = self.cache.view();
         assert!(view.used + view.reserved <= view.budget, "{view:?}");
         assert_eq!(view.duplicate_tokens, 0);
         self.cache.residency.check_owners();
+        let held = self.cache.details();
+        let bytes: u64 = held.runs.iter().map(|run| run.bytes).sum();
+        assert_eq!(held.runs_left_out, 0, "the laws' worlds are small");
+        assert!((view.used..=view.used + view.overflow).contains(&bytes), "{held:?}");
+        let pinned = held.runs.iter().filter(|run| run.pins > 0);
+        assert_eq!(pinned.map(|run| run.bytes).sum::<u64>(), view.pinned, "{held:?}");
     }
 }

@@ -53,6 +53,11 @@ impl Ages {
         }
     }
 
+    /// Since when a block is there, and since when it was last used.
+    pub(super) fn of(&self, stamp: Stamp) -> (Option<Duration>, Option<Duration>) {
+        (self.since(stamp.born), self.since(stamp.used))
+    }
+
     fn since(&self, then: Option<Instant>) -> Option<Duration> {
         Some(self.now?.saturating_duration_since(then?))
     }

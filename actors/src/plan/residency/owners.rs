@@ -129,6 +129,11 @@ impl Owners {
         self.owner(slot)?.1.limit.as_mut()
     }
 
+    /// Whose a block is.
+    pub(super) fn tenant(&self, slot: Option<Slot>) -> Option<&TenantId> {
+        Some(&self.slots.get(slot?.0)?.tenant)
+    }
+
     fn owner(&mut self, slot: Option<Slot>) -> Option<(Slot, &mut Owner)> {
         let slot = slot?;
         Some((slot, self.slots.get_mut(slot.0)?))

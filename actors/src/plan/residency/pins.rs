@@ -21,6 +21,13 @@ pub(super) struct Pin {
     end: SegmentKey,
 }
 
+impl Pin {
+    /// Its last piece, and when it ends.
+    pub(super) fn ends(&self) -> (SegmentKey, Instant) {
+        (self.end, self.until)
+    }
+}
+
 #[cfg(test)]
 impl Pin {
     pub(super) fn end(&self) -> SegmentKey {

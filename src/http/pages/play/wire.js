@@ -8,10 +8,13 @@ export const keys = {
   set: (given) => { key = given.trim(); },
 };
 
+// The header that carries the key, where there is one.
+export const bearer = () => (key ? { authorization: `Bearer ${key}` } : {});
+
 // Runs one request: { status, ok, headers, text, body, took }. `body` is null where the answer is no JSON.
 // Throws an Error in plain words where there is no answer, and an AbortError where it was cancelled.
 export async function send(method, { path, headers = {}, text = null }, signal = null) {
-  const sent = key ? { ...headers, authorization: `Bearer ${key}` } : headers;
+  const sent = { ...headers, ...bearer() };
   const began = performance.now();
   let response;
   let answered;
