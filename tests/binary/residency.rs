@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::server::{Server, decision, try_post};
 
@@ -56,6 +56,39 @@ fn a_prewarmed_state_costs_a_question_its_own_tokens_only() {
     assert_eq!(again.body["prefix"]["reused"], json!(true), "{again:?}");
 }
 
+/// A look with what is held in it, which is made from the first look on.
+fn looked(server: &Server) -> Value {
+    for _ in 0..50 {
+        let look = server.get("/v1/live");
+        if !look["resident"].is_null() {
+            return look;
+        }
+    }
+    panic!("what is held is never told");
+}
+
+#[test]
+fn a_look_names_what_is_held_and_who_waits() {
+    let server = Server::start(&["--engine", "fake", "--register-boundary", "after"]);
+    assert_eq!(server.ask(STATE, "Is the parcel late?").status, 200);
+    await_registration(&server);
+    assert_eq!(server.post("/v1/prewarm", &json!({ "state": STATE })).status, 200);
+    let look = looked(&server);
+    let runs = look["resident"]["runs"].as_array().expect("runs");
+    let bytes = |run: &Value| run["bytes"].as_u64().expect("a number");
+    assert_eq!(look["residency"]["used_bytes"], runs.iter().map(bytes).sum::<u64>(), "{look}");
+    assert!(runs.iter().all(|run| run["state"].as_str().is_some_and(|key| key.len() == 8)));
+    let pinned: Vec<_> = runs.iter().filter(|run| run["pins"] == 1).collect();
+    assert_eq!(pinned.len(), 1, "{look}");
+    assert_eq!(pinned[0]["tenant"], "default", "{look}");
+    assert!(pinned[0]["pinned_s"].as_f64() > Some(0.0), "{look}");
+    for lane in ["urgent", "normal", "batch", "idle"] {
+        assert_eq!(look["waiting"][lane]["tenants"], 0, "{look}");
+    }
+    assert!(look["running"].is_null(), "{look}");
+    assert!(!look.to_string().contains("parcel"), "{look}");
+}
+
 #[test]
 fn a_pin_lasts_as_long_as_it_was_asked_for_and_can_be_given_up() {
     let server = Server::start(&["--engine", "fake", "--kv-bytes", "64MiB"]);
@@ -89,7 +122,7 @@ fn case_28_without_any_cache_all_questions_are_still_answered() {
 fn case_20_another_tenant_finds_nothing_of_a_prewarmed_state() {
     let server =
         Server::start(&["--engine", "fake", "--api-key", "a=key-a", "--api-key", "b=key-b"]);
-    let post = |key: &str, route: &str, body: serde_json::Value| {
+    let post = |key: &str, route: &str, body: Value| {
         let agent: ureq::Agent = ureq::Agent::config_builder().build().into();
         let request = agent.post(format!("{}{route}", server.base())).header("x-api-key", key);
         let response = request.send_json(body).expect("200");
@@ -130,7 +163,7 @@ fn questions_in_another_order_or_in_requests_of_their_own_have_the_same_answers(
     let noul = |name: &str| json!({ "type": "noul", "instructions": format!("Is it {name}?") });
     let pick = json!({ "type": "choice", "instructions": "Which?", "criteria": { "a": null, "b": "x", "c": null } });
     let asked = [noul("late"), pick, noul("calm")];
-    let ask = |ids: &[&str], asked: &[serde_json::Value]| {
+    let ask = |ids: &[&str], asked: &[Value]| {
         let questions: serde_json::Map<_, _> =
             ids.iter().map(|id| (*id).to_owned()).zip(asked.iter().cloned()).collect();
         let body = json!({ "state": STATE, "questions": questions });
@@ -139,7 +172,7 @@ fn questions_in_another_order_or_in_requests_of_their_own_have_the_same_answers(
         ids.iter().map(|id| reply.body["answers"][*id].clone()).collect::<Vec<_>>()
     };
     let together = ask(&["1", "2", "3"], &asked);
-    assert!(together.iter().all(serde_json::Value::is_object), "{together:?}");
+    assert!(together.iter().all(Value::is_object), "{together:?}");
     let (turned, mut answers) = (asked.iter().rev().cloned().collect::<Vec<_>>(), together.clone());
     answers.reverse();
     assert_eq!(ask(&["1", "2", "3"], &turned), answers);
@@ -151,7 +184,7 @@ fn questions_in_another_order_or_in_requests_of_their_own_have_the_same_answers(
 #[test]
 fn a_state_is_tokenised_once_for_all_its_questions() {
     let server = Server::start(&["--engine", "fake"]);
-    let questions: serde_json::Map<String, serde_json::Value> = (0..8)
+    let questions: serde_json::Map<String, Value> = (0..8)
         .map(|n| {
             (format!("q{n}"), json!({ "type": "noul", "instructions": format!("Is {n} so?") }))
         })

@@ -60,21 +60,6 @@ async fn events_come_twice_a_second_and_have_the_answers_of_late() {
     assert_eq!(second["latency"]["normal"]["answered"], 3, "{second}");
 }
 
-#[tokio::test]
-async fn a_look_names_what_is_held_and_who_waits() {
-    let router = plain();
-    assert_eq!(call(&router, request("POST", "/v1/systemone", NOUL)).await.status, 200);
-    let look = call(&router, asked("application/json")).await.json();
-    let runs = look["resident"]["runs"].as_array().unwrap();
-    let bytes: u64 = runs.iter().map(|run| run["bytes"].as_u64().unwrap()).sum();
-    assert_eq!(look["residency"]["used_bytes"], bytes, "{look}");
-    assert!(runs.iter().all(|run| run["state"].as_str().unwrap().len() == 8), "{look}");
-    for lane in ["urgent", "normal", "batch", "idle"] {
-        assert_eq!(look["waiting"][lane]["tenants"], 0, "{look}");
-    }
-    assert!(look["running"].is_null(), "{look}");
-}
-
 #[tokio::test(start_paused = true)]
 async fn no_more_look_than_the_limit_and_a_place_that_is_left_is_free() {
     let router = plain();

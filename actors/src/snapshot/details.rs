@@ -89,7 +89,7 @@ pub struct ResidentRun {
     pub bytes: u64,
     /// Runs that stand on it.
     pub branches: u32,
-    /// Leases on it or on what stands on it.
+    /// Leases on it or on what stands on it; of what all share, pins too.
     pub leases: u32,
     /// Pins likewise.
     pub pins: u32,

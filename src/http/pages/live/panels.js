@@ -55,8 +55,9 @@ function waiting({ queue, limits, waiting: who }) {
   const rows = LANES.map((lane) => {
     const found = queue.lanes[lane];
     const limit = found.predicted_wait_max_s;
-    return [lane, whole(found.reads_waiting + found.entering_reads), whole(found.tokens_waiting), seconds(found.oldest_wait_s),
-      `${seconds(found.predicted_wait_s)}${limit === null ? "" : ` of ${seconds(limit)}`}`, `${Math.round(found.share * 100)} %`, whose(who && who[lane])];
+    const reads = found.reads_waiting + found.entering_reads;
+    return [lane, whole(reads), whole(found.tokens_waiting), seconds(found.oldest_wait_s),
+      `${seconds(found.predicted_wait_s)}${limit === null ? "" : ` of ${seconds(limit)}`}`, `${Math.round(found.share * 100)} %`, reads > 0 ? whose(who && who[lane]) : "nobody"];
   });
   at("waiting").replaceChildren(table("Waiting reads by lane", ["lane", "reads", "tokens", "oldest", "a newcomer’s wait", "engine’s time", "whose"], rows));
   const { states } = queue;
