@@ -34,7 +34,11 @@ def main(explained: str) -> int:
     if unknown := [name for name in options.names if name not in NAMES]:
         sys.exit(f"no section is called {unknown[0]!r}; there are {', '.join(NAMES)}")
     setting = _setting(options)
-    machine = describe() | {
+    machine = describe()
+    # That of the tree, which a binary need not be of.
+    repository = machine.pop("docket commit", "not known")
+    machine |= {
+        "repository": repository,
         "docket": _version(setting.docket),
         "loadtest": _version(setting.loadtest),
         "run": "--full" if setting.full else "short: shorter than the figures of docs/BENCHMARKS.md",

@@ -33,6 +33,8 @@ async def run(setting: Setting) -> Result:
         capacity = (await setting.load(server.url, "capacity", "closed", *closed, *times(5, 2)))[
             "achieved_rate"
         ]
+        if not capacity:
+            return Result(notes=[f"Not measured: {setting.model} answers nothing in 5 s on this machine."])
         rate = max(OVER * capacity, 1)
         for seed in setting.seeds:
             for name, workload, share in (("without", quiet, 1 - HOG_SHARE), ("with", WORKLOAD, 1)):

@@ -76,7 +76,11 @@ impl Arrivals {
         let rate = self.rate.unwrap_or(RATE_DEFAULT);
         let duration = self.duration.unwrap_or(DURATION_DEFAULT);
         let starts_us = self.drawn(rate, duration)?;
-        ensure!(!starts_us.is_empty(), "--rate {rate} for {duration:?} gives no request");
+        let bursts = match self.burst {
+            1 => String::new(),
+            burst => format!(": the workload starts {burst} at a time"),
+        };
+        ensure!(!starts_us.is_empty(), "--rate {rate} for {duration:?} gives no request{bursts}");
         Ok(Schedule { starts_us, rate, duration })
     }
 

@@ -15,7 +15,7 @@ mod work;
 use anyhow::bail;
 
 use crate::cli::Compare;
-use crate::report;
+use crate::{printed, report};
 use agreement::Agreement;
 use measures::measures;
 use ratios::Ratio;
@@ -81,7 +81,7 @@ pub(crate) fn run(files: &Compare) -> anyhow::Result<()> {
     let (a, b) = (a?, b?);
     check(&a, &b)?;
     let comparison = Comparison::of(a, b);
-    println!("{}", comparison.table());
+    printed::line(comparison.table())?;
     if let Some(path) = &files.json {
         report::write(path, &report::json_text(&comparison.json())?)?;
     }

@@ -137,16 +137,16 @@ pub(crate) struct Reply {
     pub(crate) stages: Option<Stages>,
 }
 
-/// The server's own times, microseconds.
+/// The server's own times, microseconds; none of what it does not tell.
 #[expect(clippy::struct_field_names, reason = "units are last in names")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Stages {
     /// From admission until work on it starts; without the engine wait where that is told apart.
-    pub(crate) queue_us: u64,
-    pub(crate) state_us: u64,
-    /// 0 where the server has no `Server-Timing`: then it is part of the queue wait.
-    pub(crate) engine_wait_us: u64,
-    pub(crate) engine_us: u64,
+    pub(crate) queue_us: Option<u64>,
+    pub(crate) state_us: Option<u64>,
+    /// Without a `Server-Timing` it is part of the queue wait.
+    pub(crate) engine_wait_us: Option<u64>,
+    pub(crate) engine_us: Option<u64>,
     pub(crate) total_us: u64,
 }
 
@@ -192,10 +192,10 @@ fn server_timing(text: &str) -> Option<Stages> {
         let Some((name, value)) = entry.trim().split_once(";dur=") else { continue };
         let time_us = us(value);
         match name {
-            "queue" => stages.queue_us = time_us,
-            "state" => stages.state_us = time_us,
-            "engine-wait" => stages.engine_wait_us = time_us,
-            "engine" => stages.engine_us = time_us,
+            "queue" => stages.queue_us = Some(time_us),
+            "state" => stages.state_us = Some(time_us),
+            "engine-wait" => stages.engine_wait_us = Some(time_us),
+            "engine" => stages.engine_us = Some(time_us),
             "total" => {
                 stages.total_us = time_us;
                 has_total = true;
@@ -207,13 +207,13 @@ fn server_timing(text: &str) -> Option<Stages> {
 }
 
 fn own_headers<'h>(text: &impl Fn(&str) -> Option<&'h str>) -> Option<Stages> {
-    let time = |name: &str| text(name).map_or(0, us);
+    let time = |name: &str| text(name).map(us);
     Some(Stages {
         total_us: text("x-docket-total-ms").map(us)?,
         queue_us: time("x-docket-queue-ms"),
         state_us: time("x-docket-state-ms"),
         engine_us: time("x-docket-engine-ms"),
-        engine_wait_us: 0,
+        engine_wait_us: None,
     })
 }
 
@@ -258,10 +258,10 @@ mod tests {
             ]),
         );
         let stages = Stages {
-            queue_us: 1_500,
-            state_us: 20_000,
-            engine_wait_us: 300,
-            engine_us: 7_000,
+            queue_us: Some(1_500),
+            state_us: Some(20_000),
+            engine_wait_us: Some(300),
+            engine_us: Some(7_000),
             total_us: 29_000,
         };
         assert_eq!((reply.stages, reply.computed_tokens), (Some(stages), 41));
@@ -275,7 +275,9 @@ mod tests {
             ("x-docket-engine-ms", "?"),
         ];
         let stages = Reply::of(StatusCode::OK, &headers(&own)).stages.unwrap();
-        assert_eq!((stages.queue_us, stages.total_us, stages.engine_us), (1_800, 2_500, 0));
+        let told = (stages.queue_us, stages.total_us, stages.engine_us);
+        assert_eq!(told, (Some(1_800), 2_500, Some(0)));
+        assert_eq!((stages.state_us, stages.engine_wait_us), (None, None));
         assert_eq!(Reply::of(StatusCode::OK, &headers(&[])).stages, None);
     }
 

@@ -11,6 +11,7 @@ use anyhow::{bail, ensure};
 use crate::arrivals::{RATE_MAX, REQUESTS_MAX};
 use crate::exchange::Outcome;
 use crate::interrupt::Interrupt;
+use crate::printed;
 use crate::random::Random;
 use crate::report::{Report, STEP_TITLES, Sweep};
 
@@ -113,7 +114,7 @@ pub(crate) async fn search(
 ) -> anyhow::Result<Sweep> {
     let (mut search, mut tries) = (Search::new(aim)?, 0);
     let mut sweep = Sweep { aim: aim.clone(), ..Sweep::default() };
-    println!("{STEP_TITLES}");
+    printed::line(STEP_TITLES)?;
     while let Some(rate) = search.next().filter(|_| sweep.steps.len() < STEPS_MAX) {
         if !sweep.steps.is_empty() {
             // A step ends when all of its requests have; what they left behind may still go on.
@@ -135,7 +136,7 @@ pub(crate) async fn search(
         let holds = report.offered_goodput() >= aim.goodput;
         tries += 1;
         let is_tried_again = !holds && tries < TRIES_MAX;
-        println!("{}", report.step_row(aim.goodput, is_tried_again));
+        printed::line(report.step_row(aim.goodput, is_tried_again))?;
         sweep.steps.push(report);
         if !is_tried_again {
             search.record(rate, holds);

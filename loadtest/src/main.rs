@@ -9,7 +9,6 @@
 //!                                          └─ exchange (one end each) ─▶ measures ─▶ report
 //! reports (JSON) ─▶ compare
 //! ```
-#![expect(clippy::print_stdout, reason = "a report is its output")]
 
 mod arrivals;
 mod cli;
@@ -28,6 +27,7 @@ mod measure;
 mod null;
 mod observe;
 mod pacer;
+mod printed;
 mod progress;
 mod prose;
 mod random;
@@ -84,11 +84,14 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         }
         Command::Compare(files) => return compare::run(files),
         Command::Null(null) => {
-            println!("answering every request at once on http://127.0.0.1:{}", null.port);
+            printed::line(format_args!(
+                "answering every request at once on http://127.0.0.1:{}",
+                null.port
+            ))?;
             return tasks.block_on(&runtime, null::serve(null.port));
         }
     };
-    println!("{}", report.table());
+    printed::line(report.table())?;
     if let Some(path) = json {
         report::write(path, &report::json_text(&report.json())?)?;
     }
@@ -107,7 +110,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
 
 /// A search that found no rate which holds has failed.
 fn finish_knee(sweep: &Sweep, common: &Common) -> anyhow::Result<()> {
-    println!("\n{}", sweep.table());
+    printed::line(format_args!("\n{}", sweep.table()))?;
     if let Some(path) = &common.json {
         report::write(path, &report::json_text(&sweep.json())?)?;
     }

@@ -25,6 +25,7 @@ pub(crate) use group::{Counts, Group};
 pub(crate) use prefill::Prefill;
 use readout::Readout;
 pub(crate) use series::{Bin, Series};
+use stages::Parts;
 pub(crate) use stages::{Stage, StageTimes};
 pub(crate) use times::Times;
 
@@ -177,6 +178,14 @@ impl Measures {
         self.first_fault = self.first_fault.take().or(exchange.fault);
     }
 
+    /// Refusals and failures by the reason that the server gave, the most frequent first.
+    pub(crate) fn reason_words(&self) -> String {
+        let mut reasons: Vec<(&String, &u64)> = self.reasons.iter().collect();
+        reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let words = reasons.into_iter().map(|(reason, count)| format!("{count} x {reason}"));
+        words.collect::<Vec<_>>().join(", ")
+    }
+
     /// Requests whose end was counted.
     pub(crate) fn ends(&self) -> u64 {
         self.all.counts.sum() + self.prewarms.counts.sum() + self.warm_up
@@ -190,7 +199,8 @@ impl Measures {
         if let Some(reply) = &exchange.reply {
             self.prefill.record(&label, reply);
             if let Some(stages) = reply.stages.filter(|_| !label.leaves) {
-                self.stages.record(stages, service);
+                let span = (exchange.sent, exchange.ended);
+                self.stages.record(&Parts::of(stages, label.first_sent, span), stages.total_us);
             }
         }
         if let Some(answers) = exchange.answers.take() {

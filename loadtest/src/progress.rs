@@ -175,7 +175,8 @@ mod tests {
     fn the_line_says_what_has_ended_so_far() {
         let (now, mut measures) = (Instant::now(), Measures::new(1));
         let ended = now + Duration::from_millis(12);
-        let stages = Stages { queue_us: 3_000, engine_wait_us: 1_500, ..Stages::default() };
+        let stages =
+            Stages { queue_us: Some(3_000), engine_wait_us: Some(1_500), ..Stages::default() };
         let reply = Some(Reply { stages: Some(stages), ..Reply::default() });
         let answered = Exchange::bare(Outcome::Answered, now, ended);
         measures.record(Label::of(now), Exchange { reply, ..answered });

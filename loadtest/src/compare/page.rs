@@ -78,7 +78,14 @@ impl Comparison {
                 self.answers.questions
             )
         });
-        format!("From A to B: {}.{}", parts.join("; "), answers.unwrap_or_default())
+        let name = |runs: &[Run]| runs.first().map(Run::server_words).unwrap_or_default();
+        format!(
+            "A is {}, B is {}. From A to B: {}.{}",
+            name(&self.a),
+            name(&self.b),
+            parts.join("; "),
+            answers.unwrap_or_default()
+        )
     }
 
     fn tiles(&self) -> Vec<(String, String)> {

@@ -78,6 +78,12 @@ impl Run {
         members.into_iter().flat_map(|members| members.keys().map(String::as_str)).collect()
     }
 
+    /// Whom it asked, in a few words: the build where it is known, else the driver, and the address.
+    pub(super) fn server_words(&self) -> String {
+        let build = self.at("/server/build").and_then(Value::as_str).map(str::to_owned);
+        format!("{} at {}", build.unwrap_or_else(|| self.word("driver")), self.word("url"))
+    }
+
     /// Whatever makes its numbers doubtful.
     pub(super) fn notes(&self) -> impl Iterator<Item = &str> {
         let notes = self.at("/notes").and_then(Value::as_array).into_iter().flatten();

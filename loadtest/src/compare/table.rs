@@ -44,7 +44,7 @@ impl Display for Table<'_> {
         notes(out, comparison)?;
         let columns = ["A", "B", "B/A", "range", "among A"];
         write!(out, "\n{:<30}", "medians")?;
-        columns.iter().try_for_each(|column| write!(out, "{column:>15}"))?;
+        columns.iter().try_for_each(|column| write!(out, " {column:>17}"))?;
         writeln!(out)?;
         comparison.ratios.iter().try_for_each(|ratio| row(out, ratio))?;
         writeln!(out, "{}", comparison.noise_words())?;
@@ -87,7 +87,7 @@ fn row(out: &mut Formatter<'_>, ratio: &Ratio) -> fmt::Result {
     let meaning = ratio.meaning().as_str();
     writeln!(
         out,
-        "{:<30}{:>15}{:>15}{:>15}{:>15}{:>15}  {meaning}",
+        "{:<30} {:>17} {:>17} {:>17} {:>17} {:>17}  {meaning}",
         ratio.measure.name,
         value(ratio.a),
         value(ratio.b),

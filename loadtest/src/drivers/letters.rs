@@ -153,7 +153,7 @@ impl Letters {
             FanOut::FirstAlone => times[0] + longest(&times[1..]),
         };
         let engine_us = ms_as_us(ms);
-        Some(Stages { engine_us, total_us: engine_us, ..Stages::default() })
+        Some(Stages { engine_us: Some(engine_us), total_us: engine_us, ..Stages::default() })
     }
 
     /// Why a question cannot be asked.

@@ -1,6 +1,6 @@
 //! Groups: the requests of a lane or of a tenant, or all, by how they ended and how long they took.
 
-use super::stages::StageSums;
+use super::stages::{Parts, StageSums};
 use super::{Label, Times};
 use crate::exchange::{Exchange, Outcome};
 
@@ -79,7 +79,7 @@ impl Group {
         self.computed_tokens += reply.computed_tokens;
         self.cached_tokens += reply.cached_tokens;
         if let Some(stages) = reply.stages.filter(|_| is_answered) {
-            self.stages.record(stages, ended.saturating_duration_since(sent));
+            self.stages.record(&Parts::of(stages, label.first_sent, (sent, ended)));
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::group::Counts;
-use super::stages::StageSums;
+use super::stages::{Parts, StageSums};
 use super::times::{CoarseTimes, whole_us};
 use super::{Label, Stage};
 use crate::exchange::{Exchange, Outcome};
@@ -90,7 +90,7 @@ impl Series {
         bin.latency.add(latency);
         bin.latency_us += whole_us(latency);
         if let Some(stages) = exchange.reply.as_ref().and_then(|reply| reply.stages) {
-            bin.stages.record(stages, ended.saturating_duration_since(sent));
+            bin.stages.record(&Parts::of(stages, label.first_sent, (sent, ended)));
         }
     }
 
@@ -148,8 +148,11 @@ mod tests {
     fn answered(series: &mut Series, began: Instant, from_ms: u64, took_ms: u64) {
         let sent = began + Duration::from_millis(from_ms);
         let ended = sent + Duration::from_millis(took_ms);
-        let stages =
-            Stages { queue_us: took_ms * 500, total_us: took_ms * 1_000, ..Stages::default() };
+        let stages = Stages {
+            queue_us: Some(took_ms * 500),
+            total_us: took_ms * 1_000,
+            ..Stages::default()
+        };
         let reply = Some(Reply { stages: Some(stages), ..Reply::default() });
         let exchange = Exchange { reply, ..Exchange::bare(Outcome::Answered, sent, ended) };
         series.record(Label::of(sent), &exchange);

@@ -81,7 +81,9 @@ impl Report {
         if !weights.is_empty() {
             facts.push(("weights", weights.join(", ")));
         }
+        facts.extend(self.refusal_words().map(|words| ("refusals", words)));
         facts.extend(self.retry_words().map(|words| ("retries", words)));
+        facts.extend(self.prewarm_words().map(|words| ("prewarms", words)));
         facts.extend(self.measures.first_fault.clone().map(|fault| ("first fault", fault)));
         facts
     }
@@ -111,6 +113,34 @@ impl Report {
     fn limit_words(&self) -> String {
         let word = |limit: &Option<u32>| limit.map_or("none".to_owned(), |ms| format!("{ms} ms"));
         self.limits_ms.iter().map(word).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Why requests were refused and when they were to come back, where any were.
+    fn refusal_words(&self) -> Option<String> {
+        let measures = &self.measures;
+        let (reasons, waits) = (measures.reason_words(), &measures.retry_after);
+        let named = (waits.count() > 0).then(|| {
+            let (half, most) = (time(waits.ms(0.5)), time(waits.ms(1.0)));
+            format!("; told to come back after {half} (the middle one) to {most}")
+        });
+        let missing = measures.retry_after_missing;
+        let without = (missing > 0).then(|| format!("; {missing} were told no time"));
+        (!reasons.is_empty() || waits.count() + missing > 0)
+            .then(|| [Some(reasons), named, without].into_iter().flatten().collect())
+    }
+
+    /// How prewarms went, where there were any.
+    fn prewarm_words(&self) -> Option<String> {
+        let prewarms = &self.measures.prewarms;
+        let (sent, times) = (prewarms.counts.sum(), &prewarms.latency);
+        (sent > 0).then(|| {
+            format!(
+                "{} of {sent} answered, half of them within {}, the slowest after {}",
+                prewarms.counts.of(Outcome::Answered),
+                time(times.ms(0.5)),
+                time(times.ms(1.0))
+            )
+        })
     }
 
     /// What became of retries, where there were any.

@@ -80,7 +80,8 @@ impl Report {
 
     fn stages(&self) -> Value {
         let stages = &self.measures.stages;
-        let one = |stage: Stage| (stage.as_str().to_owned(), times(stages.of(stage)));
+        let told = |of: &Times| if of.count() > 0 { times(of) } else { Value::Null };
+        let one = |stage: Stage| (stage.as_str().to_owned(), told(stages.of(stage)));
         let mut all: Map<_, _> = Stage::ALL.into_iter().map(one).collect();
         all.insert("total".to_owned(), times(&stages.total));
         all.into()

@@ -127,6 +127,34 @@ impl Sweep {
         step.offered_goodput() >= self.aim.goodput
     }
 
+    /// What came of a step, and whether the generator doubts it.
+    pub(super) fn word(&self, number: usize) -> &'static str {
+        let Some(step) = self.steps.get(number) else { return "" };
+        match (self.holds(step), self.is_second(number + 1), step.doubts().is_empty()) {
+            (true, _, true) => "holds",
+            (true, _, false) => "holds ?",
+            (false, true, true) => "fails, tried again",
+            (false, true, false) => "fails ?, tried again",
+            (false, false, true) => "fails",
+            (false, false, false) => "fails ?",
+        }
+    }
+
+    /// What makes the steps doubtful between which the knee lies: then it may be the generator's own.
+    pub(super) fn doubts_at_knee(&self) -> Vec<String> {
+        let is_at = |step: &&Report| {
+            let at = [self.knee, self.failed];
+            at.into_iter().flatten().any(|rate| rate.total_cmp(&step.rate()).is_eq())
+        };
+        let doubts = |step: &Report| {
+            let rate = step.rate();
+            step.doubts().into_iter().map(move |doubt| format!("at {rate}/s: {doubt}"))
+        };
+        let mut found: Vec<String> = self.steps.iter().filter(is_at).flat_map(doubts).collect();
+        found.dedup();
+        found
+    }
+
     /// Whether a step is the second try of a rate.
     pub(super) fn is_second(&self, number: usize) -> bool {
         let rate = |number: usize| self.steps.get(number).map(Report::rate);
@@ -165,11 +193,16 @@ impl Sweep {
         match (self.knee, self.failed) {
             (Some(knee), Some(failed)) => format!(
                 "the knee is at {knee} requests/s: the highest rate at which a share of {goodput} \
-                 is good ({failed}/s is too much{})",
+                 is good ({failed}/s is too much{}){}",
                 if self.is_found() {
                     ""
                 } else {
                     ", the search ended before it was as near as wanted"
+                },
+                if self.doubts_at_knee().is_empty() {
+                    ""
+                } else {
+                    "; it may be the generator's own, see the notes of these rates"
                 }
             ),
             (Some(knee), None) => format!(

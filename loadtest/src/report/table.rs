@@ -72,7 +72,7 @@ fn ends(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
         }
     }
     if measures.warm_up > 0 {
-        write!(out, "; {} in the warm-up", measures.warm_up)?;
+        write!(out, "; beside them {} in the warm-up", measures.warm_up)?;
     }
     let prewarms = &measures.prewarms.counts;
     if prewarms.sum() > 0 {
@@ -108,10 +108,11 @@ fn titles(out: &mut Formatter<'_>, title: &str) -> fmt::Result {
 
 fn row(out: &mut Formatter<'_>, name: &str, times: &Times) -> fmt::Result {
     write!(out, "{name:<22}")?;
+    let told = |ms: f64| if times.count() > 0 { format!("{ms:.2}") } else { "-".to_owned() };
     for share in [0.5, 0.9, 0.99, 0.999, 1.0] {
-        write!(out, "{:>10.2}", times.ms(share))?;
+        write!(out, "{:>10}", told(times.ms(share)))?;
     }
-    writeln!(out, "{:>10.2}{:>10}", times.mean_ms(), times.count())
+    writeln!(out, "{:>10}{:>10}", told(times.mean_ms()), times.count())
 }
 
 fn latencies(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
@@ -133,11 +134,16 @@ fn stages(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
         return writeln!(out, "\nthe server does not say where its time went");
     }
     titles(out, "where it went, ms")?;
-    for stage in Stage::ALL.into_iter().filter(|stage| *stage != Stage::Unexplained) {
+    for stage in stages.told().filter(|stage| *stage != Stage::Unexplained) {
         row(out, &stage.title(), stages.of(stage))?;
     }
     row(out, "total, by the server", &stages.total)?;
     row(out, "unexplained", stages.of(Stage::Unexplained))?;
+    let untold = Stage::ALL.into_iter().filter(|stage| stages.of(*stage).count() == 0);
+    let untold: Vec<String> = untold.map(Stage::title).collect();
+    if !untold.is_empty() {
+        writeln!(out, "the server does not tell its {}", untold.join(", "))?;
+    }
     stages_by_lane(out, report)
 }
 
@@ -147,11 +153,12 @@ fn stages_by_lane(out: &mut Formatter<'_>, report: &Report) -> fmt::Result {
         return Ok(());
     }
     write!(out, "\n{:<22}", "mean by lane, ms")?;
-    Stage::ALL.iter().try_for_each(|stage| write!(out, "{:>12}", stage.title()))?;
+    let told: Vec<Stage> = report.measures.stages.told().collect();
+    told.iter().try_for_each(|stage| write!(out, "{:>12}", stage.title()))?;
     writeln!(out)?;
     for (lane, group) in &report.measures.lanes {
         write!(out, "{:<22}", format!("lane {lane}"))?;
-        for mean in Stage::ALL.map(|stage| group.stages.mean_ms(stage)) {
+        for mean in told.iter().map(|stage| group.stages.mean_ms(*stage)) {
             let mean = mean.map_or("-".to_owned(), |mean| format!("{mean:.2}"));
             write!(out, "{mean:>12}")?;
         }

@@ -26,10 +26,10 @@ fn exchange(now: Instant, outcome: Outcome, took_ms: u64) -> Exchange {
 fn report(kind: Loop) -> Report {
     let (now, mut measures) = (Instant::now(), Measures::new(1));
     let stages = Stages {
-        queue_us: 500,
-        state_us: 0,
-        engine_wait_us: 100,
-        engine_us: 2_000,
+        queue_us: Some(500),
+        state_us: Some(0),
+        engine_wait_us: Some(100),
+        engine_us: Some(2_000),
         total_us: 3_000,
     };
     let reply = Reply { status: 200, computed_tokens: 7, stages: Some(stages), ..Reply::default() };

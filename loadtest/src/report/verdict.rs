@@ -33,8 +33,8 @@ impl Report {
         let (p50, p99) = (time(times.ms(0.5)), time(times.ms(0.99)));
         let good = all.goodput().map(|good| format!("; {} within the limit", percent(good)));
         format!(
-            "{offered}, {achieved:.1}/s were answered, half of them within {p50} and 99 % within \
-             {p99} of {from}{}. {}",
+            "{offered}, {achieved:.1}/s were answered while requests started; half of all answers \
+             came within {p50} and 99 % within {p99} of {from}{}. {}",
             good.unwrap_or_default(),
             self.losses()
         )
@@ -59,7 +59,11 @@ impl Report {
         };
         let parts = [part(refused, "were refused"), part(lost, "failed or came too late")];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
-        format!("Of all that were sent, {}.", parts.join(" and "))
+        let why = match self.measures.reason_words() {
+            words if words.is_empty() => String::new(),
+            words => format!(" (the server's reasons: {words})"),
+        };
+        format!("Of all that were sent, {}{why}.", parts.join(" and "))
     }
 }
 

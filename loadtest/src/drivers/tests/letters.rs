@@ -57,7 +57,7 @@ async fn llama_server_gets_a_prompt_a_question_that_begins_with_the_state() {
     assert_eq!((reply.computed_tokens, reply.cached_tokens, reply.options_unseen), (120, 180, 1));
     assert!((reply.label_mass.unwrap() - (0.8 + 1.0 + 0.7) / 3.0).abs() < 1e-9);
     // The first, and the longest of those that came after it.
-    let stages = Stages { engine_us: 25_000, total_us: 25_000, ..Stages::default() };
+    let stages = Stages { engine_us: Some(25_000), total_us: 25_000, ..Stages::default() };
     assert_eq!(reply.stages, Some(stages));
 
     let (template, parts) = seen.split_first().unwrap();

@@ -14,7 +14,7 @@ const BINS_MAX: usize = 120;
 /// Most tenants that have a bar.
 const TENANTS_MAX: usize = 32;
 /// Colours of the stages, in their order.
-const STAGE_COLOURS: [usize; Stage::ALL.len()] = [0, 1, 4, 2, 6, 7];
+const STAGE_COLOURS: [usize; Stage::ALL.len()] = [3, 0, 1, 4, 2, 6, 7];
 /// Colours of lanes, in their order; the first is that of all.
 const LANE_COLOURS: [usize; 6] = [6, 0, 1, 2, 3, 4];
 
@@ -99,17 +99,20 @@ fn waits(report: &Report, series: &Series) -> String {
         name: stage.title(),
         values: series.bins().iter().map(|bin| bin.stage_ms(stage)).collect(),
     };
-    let layers: Vec<Layer> = Stage::ALL.into_iter().zip(STAGE_COLOURS).map(layer).collect();
+    let told: Vec<(Stage, usize)> =
+        report.measures.stages.told().map(|stage| (stage, STAGE_COLOURS[stage as usize])).collect();
+    let layers: Vec<Layer> = told.iter().copied().map(layer).collect();
     let body =
         stacked("Mean time by stage over the run", "mean, ms", when(report, series), &layers);
     let means = |stage: Stage| short(report.measures.stages.of(stage).mean_ms());
-    let named = Stage::ALL.into_iter().zip(STAGE_COLOURS);
-    let legend: Vec<_> = named
+    let legend: Vec<_> = told
+        .into_iter()
         .map(|(stage, colour)| (colour, format!("{} {} ms", stage.title(), means(stage))))
         .collect();
-    let caption = "Mean time of the requests that were answered in each moment, from sending, by \
-                   the server's own stages; what it does not explain is network, kernel, HTTP and \
-                   the generator. Beside the names: means of the whole run.";
+    let caption = "Mean time of the requests that were answered in each moment, from first sending \
+                   them, by the server's own stages, as far as it tells them; what it does not \
+                   explain is network, kernel, HTTP and the generator. Beside the names: means of \
+                   the whole run.";
     Card { title, caption, legend: &legend, body: &body, ..Card::default() }.html()
 }
 

@@ -31,7 +31,9 @@ impl Point {
 /// the highest rate that has it.
 pub(crate) fn page(sweep: &Sweep) -> String {
     let (steps, wanted, knee) = (&sweep.steps, sweep.aim.goodput, sweep.knee);
-    let points: Vec<Point> = steps.iter().map(Point::of).collect();
+    // Of a rate that was tried twice the second try is what counts.
+    let last = steps.iter().enumerate().filter(|(number, _)| !sweep.is_second(number + 1));
+    let points: Vec<Point> = last.map(|(_, step)| Point::of(step)).collect();
     let workload = steps.first().map_or("", |step| step.workload.as_str());
     let most = points.iter().map(|point| point.achieved).fold(0.0, f64::max);
     let verdict = match knee {
@@ -47,13 +49,11 @@ pub(crate) fn page(sweep: &Sweep) -> String {
             percent(wanted)
         ),
     };
-    // What holds for all steps is said once.
-    let doubts = sweep.notes.iter().cloned().chain(steps.iter().flat_map(Report::doubts));
-    let doubts: std::collections::BTreeSet<String> = doubts.collect();
+    let doubts = doubts(sweep);
     let trust = if doubts.is_empty() {
         "The generator kept its times at every rate: the numbers are the server's.".to_owned()
     } else {
-        format!("Read with care: {}.", doubts.iter().cloned().collect::<Vec<_>>().join("; "))
+        format!("Read with care: {}.", doubts.join("; "))
     };
     let mut cards = plots(&points, wanted, knee);
     cards.push(steps_table(sweep));
@@ -72,6 +72,18 @@ pub(crate) fn page(sweep: &Sweep) -> String {
         cards,
     }
     .html()
+}
+
+/// What makes the search doubtful, in a few words: how many steps are, and why those are between which
+/// the knee lies. The table of steps marks the others.
+fn doubts(sweep: &Sweep) -> Vec<String> {
+    let mut doubts = sweep.notes.clone();
+    let count = sweep.steps.iter().filter(|step| !step.doubts().is_empty()).count();
+    if count > 0 {
+        doubts.push(format!("{count} of {} steps are marked in the table", sweep.steps.len()));
+    }
+    doubts.extend(sweep.doubts_at_knee());
+    doubts
 }
 
 fn tiles(sweep: &Sweep, most: f64) -> Vec<(String, String)> {
@@ -161,6 +173,8 @@ pub(crate) fn plots(points: &[Point], wanted: f64, knee: Option<f64>) -> Vec<Str
 
 fn steps_table(sweep: &Sweep) -> String {
     let head = [
+        "wanted/s",
+        "",
         "offered/s",
         "answered/s",
         "good",
@@ -172,9 +186,10 @@ fn steps_table(sweep: &Sweep) -> String {
         "failed",
         "seed",
     ];
-    let row = |step: &Report| {
+    let row = |(number, step): (usize, &Report)| {
         let (all, latency) = (&step.measures.all, &step.measures.all.latency);
-        let mut row = vec![short(step.offered_rate()), short(step.achieved_rate())];
+        let mut row = vec![short(step.rate()), sweep.word(number).to_owned()];
+        row.extend([short(step.offered_rate()), short(step.achieved_rate())]);
         row.push(all.offered_goodput().map_or("-".to_owned(), percent));
         row.extend([0.5, 0.9, 0.99, 1.0].map(|share| short(latency.ms(share))));
         row.extend(
@@ -182,9 +197,11 @@ fn steps_table(sweep: &Sweep) -> String {
         );
         row
     };
-    let body = table(&head, &sweep.steps.iter().map(row).collect::<Vec<_>>());
+    let body = table(&head, &sweep.steps.iter().enumerate().map(row).collect::<Vec<_>>());
     let again = sweep.again_words().map_or(String::new(), |words| format!(" {words}."));
-    let caption = &format!("In the order in which they ran.{again}");
+    let caption = &format!(
+        "In the order in which they ran; ? where the generator doubts its numbers.{again}"
+    );
     Card { title: "Steps", caption, body: &body, is_wide: true, ..Card::default() }.html()
 }
 
