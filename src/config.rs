@@ -13,6 +13,7 @@ mod letters;
 mod pretence;
 pub mod profiles;
 pub mod quantity;
+mod remote;
 mod traces;
 mod wire;
 
@@ -31,6 +32,7 @@ pub use self::faults::{Fault, Faults};
 pub use self::images::ImagesConfig;
 pub use self::letters::LettersConfig;
 pub use self::pretence::FakeFaults;
+pub use self::remote::{RemoteConfig, check_key};
 pub use self::traces::TracesConfig;
 pub use self::wire::{TlsFiles, WireConfig};
 
@@ -136,6 +138,8 @@ pub struct EngineConfig {
     pub readout: Readout,
     /// What the `fake` engine pretends.
     pub fake: FakeConfig,
+    /// Which servers a remote engine asks.
+    pub remote: RemoteConfig,
 }
 
 /// What the `fake` engine pretends.
@@ -291,6 +295,7 @@ impl EngineConfig {
         self.check_device(faults);
         faults.check_range("--fake-step-ms", self.fake.step_ms, 0..=60_000);
         faults.check_range("--fake-token-us", self.fake.token_us, 0..=1_000_000);
+        self.remote.check(self.kind, faults);
     }
 
     /// What a CUDA device asks of the binary and of other settings.
@@ -304,9 +309,14 @@ impl EngineConfig {
             );
             faults.add("--device", message);
         }
-        if let EngineKind::Reference | EngineKind::Fake = self.kind {
+        if let EngineKind::Reference
+        | EngineKind::Vllm
+        | EngineKind::Sglang
+        | EngineKind::LlamaServer
+        | EngineKind::Fake = self.kind
+        {
             let message = format!(
-                "{device} is for --engine auto or cpu; {} runs on the cpu only",
+                "{device} is for --engine auto or cpu; {} does not run on it",
                 self.kind.name()
             );
             faults.add("--device", message);

@@ -1,9 +1,9 @@
 //! The engines that run a model: `cpu`, our own decoder, `cuda`, the same decoder on candle tensors,
-//! and `reference`, candle-transformers'.
+//! and `reference`, candle-transformers'. The `remote` engine asks other servers that do.
 //!
-//! They implement [`actors::Engine`] and know neither questions nor JSON. The `cpu` engine keeps
-//! keys and values of shared prefixes in segments, and gives a read the same bytes whoever shares
-//! its step (ARCHITECTURE D6). The `cuda` engine shares as much, without that promise. The
+//! They implement [`actors::Engine`] and know no question; only the remote one knows JSON. The `cpu`
+//! engine keeps keys and values of shared prefixes in segments, and gives a read the same bytes whoever
+//! shares its step (ARCHITECTURE D6). The `cuda` engine shares as much, without that promise. The
 //! `reference` engine shares nothing; it is the oracle of the golden tests and serves dense
 //! architectures that the others do not know.
 
@@ -14,6 +14,7 @@ mod pack;
 mod packed;
 mod page;
 pub mod reference;
+pub mod remote;
 mod segment;
 mod tensors;
 mod thread;

@@ -79,6 +79,34 @@ pub fn open_prompt(path: &Path) -> Result<PromptFiles, FilesError> {
     if path.is_dir() { folder::open_prompt(path) } else { gguf::open_prompt(path) }
 }
 
+/// What keys and values of one position are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KvShape {
+    /// Layers that have some.
+    pub layers: u64,
+    /// Heads of each.
+    pub heads: u64,
+    /// Numbers of a head.
+    pub head_dim: u64,
+}
+
+impl KvShape {
+    /// Bytes of keys and values of one position, in numbers of 16 bits.
+    pub fn bytes_per_token(self) -> u64 {
+        let numbers = self.layers.saturating_mul(self.heads).saturating_mul(self.head_dim);
+        numbers.saturating_mul(2 * 2)
+    }
+}
+
+/// The shape of keys and values by the usual settings of a model of any architecture; `None` where
+/// they do not tell. No tensor is looked at.
+///
+/// # Errors
+/// [`FilesError`] when the file cannot be read or is damaged.
+pub fn kv_shape(path: &Path) -> Result<Option<KvShape>, FilesError> {
+    if path.is_dir() { folder::kv_shape(path) } else { gguf::kv_shape(path) }
+}
+
 /// Architectures of the `cpu` engine. One decoder serves all; [`DecoderConfig`] has the differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Architecture {

@@ -276,10 +276,10 @@ async fn answer_until(
 /// Loads on a thread of its own, which nobody waits for when a signal comes meanwhile.
 async fn load(config: &Config) -> Result<Opened, StartError> {
     let (done, opened) = oneshot::channel();
-    let config = config.clone();
+    let (config, runtime) = (config.clone(), tokio::runtime::Handle::current());
     let work = move || {
         // The receiver is gone only when the process is ending.
-        let _ = done.send(model::load(&config));
+        let _ = done.send(model::load(&config, &runtime));
     };
     let thread = std::thread::Builder::new().name("load".to_owned()).spawn(work);
     thread.map_err(|error| StartError::System(error.to_string()))?;

@@ -4,6 +4,7 @@
 //! complete. What a request moves is registered once and moved by handles.
 
 mod fetches;
+mod remote;
 mod responses;
 mod tenants;
 mod traces;
@@ -19,6 +20,10 @@ use metrics::{
 };
 
 pub(crate) use fetches::{FetchEnd, image_fetch, image_fetched, image_fetches_max};
+pub(crate) use remote::{
+    RemoteCall, RemoteEnd, RemoteFound, remote_aborted, remote_call, remote_called,
+    remote_calls_max, remote_found, remote_prompt, remote_retried, remote_servers,
+};
 pub(crate) use responses::{Ended, RouteMeters};
 pub(crate) use tenants::{keys_failed, keys_loaded, usage_unwritten};
 pub(crate) use traces::{spans_dropped, spans_sent};
@@ -87,6 +92,15 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     (tenants::UNWRITTEN, Kind::Gauge, "Since when usage is counted that is not written, or 0"),
     (traces::SENT, Kind::Counter, "Spans of traces that a collector took"),
     (traces::DROPPED, Kind::Counter, "Spans of traces that were lost"),
+    (remote::CALLS, Kind::Counter, "What servers of a remote engine were asked, by kind and end"),
+    (remote::CALL_SECONDS, Kind::Seconds, "Time of that until the whole answer, by kind"),
+    (remote::IN_FLIGHT, Kind::Gauge, "What they are being asked now"),
+    (remote::FOUND, Kind::Counter, "Whether they had the state that they were believed to hold"),
+    (remote::PROMPT_TOKENS, Kind::Counter, "Tokens of the prompts that they read"),
+    (remote::CACHED_TOKENS, Kind::Counter, "Of these, tokens that they had in their caches"),
+    (remote::SERVERS, Kind::Gauge, "Servers of a remote engine, by state: up or down"),
+    (remote::RETRIES, Kind::Counter, "What was sent again, since nothing was executed"),
+    (remote::ABORTED, Kind::Counter, "What was given up because nobody waits for it"),
     (BUILD, Kind::Gauge, "Always 1; its labels say what was built"),
     (READY, Kind::Gauge, "1 while decisions are taken, else 0, as readiness says"),
     (STARTED, Kind::Gauge, "When the process started, in seconds since 1970"),
@@ -162,6 +176,7 @@ pub fn describe() {
     actors::observe::start();
     LazyLock::force(&METERS);
     fetches::start();
+    remote::start();
     tenants::start();
     traces::start();
     wire::start();

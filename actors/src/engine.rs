@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::read::SegmentKey;
 use crate::restarts::ActorKind;
 
 /// Generation of the engine: raised at each restart; nothing of an older epoch is ever used.
@@ -32,6 +33,10 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Starts `step`. `done` is finished exactly once, from any thread.
     fn submit(&self, step: Step<Self::Segment>, done: Completion<Self::Segment>);
+
+    /// Nobody waits for row number `row` of step `step` any more. The step goes on; an engine that can
+    /// may leave the row out, and then answers it with any error.
+    fn abandon(&self, _step: u64, _row: usize) {}
 
     /// Told by an actor before it acts: by the scheduler before each step that it hands over, by the
     /// cache before each chunk that it takes in, by the registration actor before each response that
@@ -119,9 +124,27 @@ pub enum PathPart<S> {
     Chunk(usize),
 }
 
+/// Whose tokens they are, for engines that spread work over servers: what is of one state belongs on
+/// one of them, and what is of different salts must not be shared by its cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// The state, by its key. A chunk of a head has that of a state which needs it.
+    pub state: SegmentKey,
+    /// The same for all states of one head and one salt, and for no others. It cannot be guessed where
+    /// the salt cannot.
+    pub salt: SegmentKey,
+}
+
+impl Origin {
+    /// Of what belongs to no request: probes, measurements.
+    pub const NONE: Self = Self { state: SegmentKey([0; 32]), salt: SegmentKey([0; 32]) };
+}
+
 /// A run of tokens whose keys and values are kept.
 #[derive(Debug, Clone)]
 pub struct Chunk<S> {
+    /// Whose it is.
+    pub origin: Origin,
     /// Everything before it, from position 0.
     pub path: Vec<PathPart<S>>,
     /// Its tokens; never empty.
@@ -131,6 +154,8 @@ pub struct Chunk<S> {
 /// One read: a suffix after a path, and the labels whose log-probabilities are wanted.
 #[derive(Debug, Clone)]
 pub struct Row<S> {
+    /// Whose it is.
+    pub origin: Origin,
     /// Everything before the suffix, from position 0.
     pub path: Vec<PathPart<S>>,
     /// Its own tokens; never empty. Its last token is the read position.
@@ -184,12 +209,21 @@ pub enum EngineError {
     /// There was not enough memory for the step; a smaller one may succeed.
     #[error("out of memory: {0}")]
     OutOfMemory(String),
+    /// What computes the model cannot be reached now, or was lost on the way. It is the fault neither
+    /// of what was asked nor of the engine, says nothing of either, and is not tried again here.
+    #[error("the engine cannot be reached: {0}")]
+    Unavailable(String),
     /// The engine is gone for good.
     #[error("the engine is dead: {0}")]
     Dead(String),
 }
 
 impl EngineError {
+    /// Whether what computes the model could not be reached.
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Unavailable(_))
+    }
+
     /// Its kind in a word, for the log.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -197,6 +231,7 @@ impl EngineError {
             Self::Forward(_) => "error",
             Self::Panic(_) => "panic",
             Self::OutOfMemory(_) => "out_of_memory",
+            Self::Unavailable(_) => "unavailable",
             Self::Dead(_) => "dead",
         }
     }

@@ -40,8 +40,8 @@ pub use config::{
     SchedulerConfig,
 };
 pub use engine::{
-    Caps, Chunk, Completion, Engine, EngineError, Epoch, PAGE_TOKENS, PathPart, Row, RowOutcome,
-    Segment, Step, StepOutcome,
+    Caps, Chunk, Completion, Engine, EngineError, Epoch, Origin, PAGE_TOKENS, PathPart, Row,
+    RowOutcome, Segment, Step, StepOutcome,
 };
 pub use error::{ReadError, RejectReason, Spent};
 pub use forecast::Forecast;

@@ -17,10 +17,15 @@ pub(crate) fn step_failed(entry: &StepLogEntry) {
         error @ (EngineError::NonFinite
         | EngineError::Forward(_)
         | EngineError::OutOfMemory(_)
+        | EngineError::Unavailable(_)
         | EngineError::Dead(_)) => Some(error.to_string()),
     };
     let error = said.as_deref();
     match failure.then {
+        Then::Halved | Then::Alone | Then::GivenUp if failure.error.is_outage() => {
+            // Whoever reaches out has said what is away; this is one more that met it.
+            tracing::warn!(step, epoch, kind, items, rows, chunks, error, then, "a step failed");
+        }
         Then::Halved | Then::Alone => {
             tracing::warn!(step, epoch, kind, items, rows, chunks, error, then, "a step failed");
         }

@@ -92,6 +92,11 @@ impl BlockChain {
         self.tokens_to(self.0.keys.partition_point(|key| is_held(*key)))
     }
 
+    /// The key above its first block: one for all chains of a parent and a salt.
+    pub(crate) fn root(&self) -> SegmentKey {
+        self.0.root
+    }
+
     /// How many blocks it has in common with `other`.
     pub(crate) fn common(&self, other: &Self) -> usize {
         let pairs = self.0.keys.iter().zip(&other.0.keys);

@@ -254,6 +254,7 @@ impl<E: Engine> Scheduler<E> {
             }
             SchedulerEffect::Commit(computed) => self.tell_cache(CacheMessage::Commit(computed)),
             SchedulerEffect::Run(step) => self.run(myself, step),
+            SchedulerEffect::Abandon { step, row } => self.engine.abandon(step, row),
             SchedulerEffect::Reply { read, lane, result } => self.reply(read, lane, result),
             SchedulerEffect::WantStarted { key } => {
                 self.tell_cache(CacheMessage::WantStarted { key });

@@ -3,6 +3,7 @@
 mod http;
 mod images;
 mod letters;
+mod remote;
 mod traces;
 
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ use crate::config::quantity::{parse_bytes, parse_duration};
 use crate::config::{
     BoundaryRegistration, Config, ContextLimit, DeviceChoice, DialectChoice, EngineConfig,
     EngineKind, FakeConfig, FakeFaults, Faults, KvBytes, LayoutChoice, PrecisionChoice, Readout,
-    SamplesDefault,
+    SamplesDefault, SchedulerConfig,
 };
 use crate::models::ModelRef;
 use crate::models::catalogue::DEFAULT_MODEL;
@@ -25,6 +26,7 @@ use crate::prompt::layout::named::LAYOUTS;
 use http::HttpArgs;
 use images::ImagesArgs;
 use letters::LettersArgs;
+use remote::RemoteArgs;
 use traces::TracesArgs;
 
 /// What to serve, and how.
@@ -76,6 +78,9 @@ pub struct ServeArgs {
     engine: EngineArgs,
 
     #[command(flatten)]
+    remote: RemoteArgs,
+
+    #[command(flatten)]
     scheduler: SchedulerArgs,
 }
 
@@ -116,8 +121,9 @@ struct DecisionArgs {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "The engine")]
 struct EngineArgs {
-    /// What runs the model: cpu, reference (slow, also other architectures), fake (no model), or auto:
-    /// cpu where it has the architecture, else reference [default: auto]
+    /// What runs the model: cpu, reference (slow, also other architectures), other servers (vllm, sglang
+    /// or llama-server, see --engine-url), fake (no model), or auto: cpu where it has the architecture,
+    /// else reference [default: auto]
     #[arg(long, env = "DOCKET_ENGINE", value_enum, hide_possible_values = true)]
     engine: Option<EngineKind>,
 
@@ -166,15 +172,16 @@ struct SchedulerArgs {
     #[arg(long, env = "DOCKET_KV_BYTES", value_name = "SIZE|auto")]
     kv_bytes: Option<KvBytes>,
 
-    /// Tokens of a state that one step reads at most, a multiple of 64 [default: 192]
+    /// Tokens of a state that one step reads at most, a multiple of 64; 8192 of a remote engine where
+    /// nothing is said [default: 192]
     #[arg(long, env = "DOCKET_CHUNK_TOKENS", value_name = "TOKENS")]
     chunk_tokens: Option<u32>,
 
-    /// Tokens of one step at most [default: 512]
+    /// Tokens of one step at most; 16384 of a remote engine where nothing is said [default: 512]
     #[arg(long, env = "DOCKET_STEP_TOKENS", value_name = "TOKENS")]
     step_tokens: Option<u32>,
 
-    /// Reads of one step at most [default: 64]
+    /// Reads of one step at most; 256 of a remote engine where nothing is said [default: 64]
     #[arg(long, env = "DOCKET_ROWS_MAX", value_name = "COUNT")]
     rows_max: Option<u32>,
 
@@ -254,6 +261,10 @@ impl ServeArgs {
         self.decision.fill(&mut config);
         self.letters.fill(&mut config);
         self.engine.fill(&mut config);
+        self.remote.fill(&mut config);
+        if config.engine.kind.protocol().is_some() {
+            config.scheduler = SchedulerConfig::of_remote();
+        }
         self.scheduler.fill(&mut config);
         if let Err(found) = config.validate() {
             faults.0.extend(found.0);

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use clap::ValueEnum;
 
 use super::quantity::parse_bytes;
+use crate::engine::remote::Protocol;
 
 /// Where usage of the tenants is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -76,6 +77,12 @@ pub enum EngineKind {
     Cpu,
     /// The model of candle-transformers, without sharing: slow.
     Reference,
+    /// vLLM servers, which run the model.
+    Vllm,
+    /// `SGLang` servers.
+    Sglang,
+    /// llama.cpp's servers.
+    LlamaServer,
     /// No model at all: answers from a hash, for tests.
     Fake,
 }
@@ -188,7 +195,20 @@ impl EngineKind {
             Self::Auto => "auto",
             Self::Cpu => "cpu",
             Self::Reference => "reference",
+            Self::Vllm => Protocol::Vllm.name(),
+            Self::Sglang => Protocol::Sglang.name(),
+            Self::LlamaServer => Protocol::LlamaServer.name(),
             Self::Fake => "fake",
+        }
+    }
+
+    /// How the servers are spoken to that run the model; `None` where it runs here.
+    pub fn protocol(self) -> Option<Protocol> {
+        match self {
+            Self::Vllm => Some(Protocol::Vllm),
+            Self::Sglang => Some(Protocol::Sglang),
+            Self::LlamaServer => Some(Protocol::LlamaServer),
+            Self::Auto | Self::Cpu | Self::Reference | Self::Fake => None,
         }
     }
 }

@@ -6,7 +6,7 @@ use super::profiles::Profiles;
 use super::{
     BoundaryRegistration, DecisionConfig, DeviceChoice, DialectChoice, EngineConfig, EngineKind,
     FakeConfig, FakeFaults, HttpConfig, KvBytes, LayoutChoice, PrecisionChoice, Readout,
-    SamplesDefault, SchedulerConfig, UsageDir, WireConfig,
+    RemoteConfig, SamplesDefault, SchedulerConfig, UsageDir, WireConfig,
 };
 use crate::dialect::problem::FullStatus;
 
@@ -54,6 +54,7 @@ impl Default for EngineConfig {
             packed_bytes_max: 8 << 30,
             readout: Readout::Full,
             fake: FakeConfig { step_ms: 2, token_us: 20, faults: FakeFaults::default() },
+            remote: RemoteConfig::default(),
         }
     }
 }
@@ -77,6 +78,14 @@ impl Default for SchedulerConfig {
             age_max: Duration::from_secs(45),
             register_boundary: BoundaryRegistration::After,
         }
+    }
+}
+
+impl SchedulerConfig {
+    /// The defaults of a remote engine, whose servers cut prompts themselves and want many requests at
+    /// a time: a state is one chunk, and a step as many reads as the windows of the servers.
+    pub fn of_remote() -> Self {
+        Self { chunk_tokens: 8192, step_tokens: 16_384, rows_max: 256, ..Self::default() }
     }
 }
 

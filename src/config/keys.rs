@@ -36,6 +36,11 @@ pub struct ApiKey {
 pub struct Secret(String);
 
 impl Secret {
+    /// A text that is to be kept.
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
     /// The text itself, to compare with.
     pub fn reveal(&self) -> &str {
         &self.0

@@ -171,6 +171,9 @@ fn of_engine(error: &EngineError) -> Refusal {
         EngineError::OutOfMemory(_) => {
             again(internal(503, "out_of_memory", "the engine is out of memory"))
         }
+        EngineError::Unavailable(_) => {
+            again(internal(503, "engine_unavailable", "the engine cannot be reached now"))
+        }
         EngineError::Dead(_) => internal(503, "engine_dead", "the engine is dead"),
     }
 }

@@ -228,6 +228,8 @@ fn logit(prompt: &[u8], label: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use actors::Origin;
+
     use super::fault::Place;
     use super::*;
 
@@ -242,6 +244,7 @@ mod tests {
             labels: [7, 8].into(),
             want_hidden: false,
             want_mass: false,
+            origin: Origin::NONE,
         }
     }
 

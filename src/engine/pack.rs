@@ -202,7 +202,7 @@ fn same_part<S: Placed>(a: &PathPart<S>, b: &PathPart<S>) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use actors::{Chunk, Row};
+    use actors::{Chunk, Origin, Row};
 
     use super::super::page::{PageShape, StoredAs};
     use super::super::segment::Pages;
@@ -225,6 +225,7 @@ mod tests {
             labels: [1].into(),
             want_hidden: false,
             want_mass: false,
+            origin: Origin::NONE,
         }
     }
 
@@ -249,7 +250,11 @@ mod tests {
     #[test]
     fn a_row_may_stand_on_a_chunk_of_its_step() {
         let mut step = step(vec![row(&[PathPart::Chunk(0)], &[7])]);
-        step.chunks.push(Chunk { path: Vec::new(), tokens: [1, 2, 3].into() });
+        step.chunks.push(Chunk {
+            origin: Origin::NONE,
+            path: Vec::new(),
+            tokens: [1, 2, 3].into(),
+        });
         let pack = Pack::new(&step, LIMITS).unwrap();
         assert_eq!(pack.positions, [0, 1, 2, 3]);
     }

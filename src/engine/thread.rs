@@ -55,7 +55,7 @@ fn serve<S>(
         let outcome = catch_unwind(AssertUnwindSafe(|| run(&step)));
         let outcome = outcome.unwrap_or_else(|panic| {
             crate::telemetry::engine_panicked();
-            Err(EngineError::Panic(message(&*panic)))
+            Err(EngineError::Panic(panic_message(&*panic)))
         });
         drop(step);
         if catch_unwind(AssertUnwindSafe(|| done.finish(outcome))).is_err() {
@@ -64,7 +64,8 @@ fn serve<S>(
     }
 }
 
-fn message(panic: &(dyn Any + Send)) -> String {
+/// What a panic said.
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "without a message".to_owned())

@@ -15,7 +15,7 @@ use self::weights::FolderTensors;
 use super::fingerprint::Fingerprint;
 use super::nature::{self, Nature};
 use super::{
-    FilesError, ModelFiles, PromptFacts, PromptFiles, TokenizerSource, check, regular,
+    FilesError, KvShape, ModelFiles, PromptFacts, PromptFiles, TokenizerSource, check, regular,
     regular_if_there,
 };
 
@@ -47,6 +47,24 @@ pub(super) fn nature(folder: &Path) -> Result<Nature, FilesError> {
     let config = read_json(&config_file(folder)?)?;
     let causal = config["is_causal"].as_bool().unwrap_or(true);
     Ok(nature::of_folder(config["model_type"].as_str().unwrap_or_default(), causal))
+}
+
+/// The shape of keys and values, by the names that most architectures have.
+pub(super) fn kv_shape(folder: &Path) -> Result<Option<KvShape>, FilesError> {
+    let config = read_json(&config_file(folder)?)?;
+    // Models that see have one for what they read.
+    let config = if config["text_config"].is_object() { &config["text_config"] } else { &config };
+    let count = |key: &str| config[key].as_u64();
+    let shape = || {
+        let heads = count("num_attention_heads")?;
+        let head_dim = match count("head_dim") {
+            Some(head_dim) => head_dim,
+            None => count("hidden_size")?.checked_div(heads)?,
+        };
+        let heads = count("num_key_value_heads").unwrap_or(heads);
+        Some(KvShape { layers: count("num_hidden_layers")?, heads, head_dim })
+    };
+    Ok(shape())
 }
 
 /// Opens what prompts need, whatever the architecture.

@@ -17,7 +17,7 @@ use super::fingerprint::Fingerprint;
 use super::map::FileMap;
 use super::nature::{self, Nature};
 use super::{
-    DecoderConfig, FilesError, GgufVocabulary, ModelFiles, PromptFacts, PromptFiles,
+    DecoderConfig, FilesError, GgufVocabulary, KvShape, ModelFiles, PromptFacts, PromptFiles,
     TokenizerSource, check,
 };
 
@@ -60,6 +60,27 @@ pub(super) fn nature(path: &Path) -> Result<Nature, FilesError> {
     let name = config::architecture_name(path, &header)?;
     let causal = header.metadata.get(&format!("{name}.attention.causal"));
     Ok(nature::of_gguf(name, causal != Some(&Value::Bool(false))))
+}
+
+/// The shape of keys and values, by the names that all architectures have.
+pub(super) fn kv_shape(path: &Path) -> Result<Option<KvShape>, FilesError> {
+    let map = FileMap::open(path)?;
+    let header = Header::read(path, map.bytes())?;
+    let name = config::architecture_name(path, &header)?;
+    let count = |key: &str| match header.metadata.get(&format!("{name}.{key}")) {
+        Some(Value::Integer(number)) => u64::try_from(*number).ok(),
+        Some(_) | None => None,
+    };
+    let shape = || {
+        let heads = count("attention.head_count")?;
+        let head_dim = match count("attention.key_length") {
+            Some(length) => length,
+            None => count("embedding_length")?.checked_div(heads)?,
+        };
+        let heads = count("attention.head_count_kv").unwrap_or(heads);
+        Some(KvShape { layers: count("block_count")?, heads, head_dim })
+    };
+    Ok(shape())
 }
 
 /// Opens what prompts need, whatever the architecture.

@@ -216,6 +216,7 @@ fn reads() -> Vec<Fault> {
         EngineError::Forward(word()),
         EngineError::Panic(word()),
         EngineError::OutOfMemory(word()),
+        EngineError::Unavailable(word()),
         EngineError::Dead(word()),
     ];
     let others = [

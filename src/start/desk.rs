@@ -97,6 +97,7 @@ mod tests {
             release_date: String::new(),
             details: serde_json::json!({}),
             settings: serde_json::json!({}),
+            remote: None,
         };
         let fingerprints = |config: &Config| {
             let desk = open(config, &prompters, &facts).unwrap();

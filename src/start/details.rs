@@ -4,9 +4,11 @@
 use actors::{ActorKind, Config, Lane, LoadView, Snapshot};
 use serde_json::{Map, Value, json};
 
-/// `details.engine`.
-pub(super) fn engine(load: &LoadView) -> Value {
-    json!({
+use crate::engine::remote::{RemoteStatus, ServerView};
+
+/// `details.engine`, with the servers of a remote one.
+pub(super) fn engine(load: &LoadView, remote: Option<&RemoteStatus>) -> Value {
+    let mut engine = json!({
         "epoch": load.epoch,
         "steps": load.steps,
         "last_progress_s": load.last_progress.elapsed().as_secs_f64(),
@@ -15,6 +17,23 @@ pub(super) fn engine(load: &LoadView) -> Value {
         "cached_tokens": load.totals.cached_tokens,
         "failures": load.totals.step_failures,
         "step": step(load),
+    });
+    if let Some(remote) = remote {
+        engine["servers"] = remote.servers().iter().map(server).collect();
+    }
+    engine
+}
+
+/// One server of a remote engine.
+fn server(server: &ServerView) -> Value {
+    json!({
+        "url": server.url,
+        "up": server.down.is_none(),
+        "reason": server.down,
+        "since_s": server.since.as_secs_f64(),
+        "states": server.states,
+        "model": server.model,
+        "context_tokens": server.context_tokens,
     })
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use actors::Handle;
 use serde_json::json;
+use tokio::runtime;
 
 use super::StartError;
 use super::serving::ModelFacts;
@@ -19,6 +20,7 @@ use crate::config::{
 };
 use crate::decide::prompters::Prompters;
 use crate::engine::fake::{self, FakeEngine, FakeOptions};
+use crate::engine::remote::RemoteEngine;
 use crate::engine::{CpuEngine, ReferenceEngine, TensorEngine};
 use crate::models::{Progress, Store, ensure, verify};
 use crate::prompt::Prompter;
@@ -61,6 +63,7 @@ pub(super) enum AnyEngine {
     Cpu(CpuEngine),
     Cuda(TensorEngine),
     Reference(ReferenceEngine),
+    Remote(RemoteEngine),
     Fake(FakeEngine),
 }
 
@@ -71,6 +74,7 @@ impl AnyEngine {
             Self::Cpu(engine) => actors::start(Arc::new(engine), config).await,
             Self::Cuda(engine) => actors::start(Arc::new(engine), config).await,
             Self::Reference(engine) => actors::start(Arc::new(engine), config).await,
+            Self::Remote(engine) => actors::start(Arc::new(engine), config).await,
             Self::Fake(engine) => actors::start(Arc::new(engine), config).await,
         }
     }
@@ -78,6 +82,8 @@ impl AnyEngine {
     /// Bytes for keys and values where none are given: a share of what is free now where they lie.
     pub(super) fn kv_bytes(&self) -> u64 {
         let (free, share) = match self {
+            // What lies there is docket's own as far as docket knows.
+            Self::Remote(engine) => (engine.kv_bytes(), 1),
             Self::Cuda(engine) => (engine.device().free_bytes(), DEVICE_KV_SHARE),
             Self::Cpu(_) | Self::Reference(_) | Self::Fake(_) => (free_bytes(), KV_SHARE),
         };
@@ -93,10 +99,20 @@ pub(super) fn check(config: &Config) -> Result<(), StartError> {
 }
 
 /// Loads what `config` asks for.
-pub(super) fn load(config: &Config) -> Result<Opened, StartError> {
+///
+/// * `runtime`: what a remote engine asks its servers on.
+pub(super) fn load(config: &Config, runtime: &runtime::Handle) -> Result<Opened, StartError> {
+    if let Some(protocol) = config.engine.kind.protocol() {
+        return weights::remote::load(config, protocol, runtime);
+    }
     match config.engine.kind {
         EngineKind::Fake => Ok(Opened::Readable(Box::new(fake(config)?))),
-        EngineKind::Auto | EngineKind::Cpu | EngineKind::Reference => whole(config),
+        EngineKind::Vllm
+        | EngineKind::Sglang
+        | EngineKind::LlamaServer
+        | EngineKind::Auto
+        | EngineKind::Cpu
+        | EngineKind::Reference => whole(config),
     }
 }
 
@@ -276,6 +292,7 @@ fn facts(
         release_date: release_date.to_owned(),
         details,
         settings: serde_json::Value::Null,
+        remote: None,
     }
 }
 

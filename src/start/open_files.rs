@@ -11,11 +11,13 @@ const RESERVE: u64 = 128;
 /// The configuration with at most as many connections as the system lets files be open. Its soft limit,
 /// which many shells and containers begin with at 1,024, is raised as far as is needed and allowed.
 pub(super) fn fitted(config: &Config) -> Config {
-    let wanted = config.http.connections_max;
-    let needed = u64::from(wanted) + RESERVE;
+    let (wanted, remote) = (config.http.connections_max, &config.engine.remote);
+    // Connections to the servers of a remote engine.
+    let beyond = remote.urls.len() as u64 * u64::from(remote.window);
+    let needed = u64::from(wanted) + RESERVE + beyond;
     let files = raised(getrlimit(Resource::Nofile), needed);
     let mut fitted = config.clone();
-    fitted.http.connections_max = served(wanted, files);
+    fitted.http.connections_max = served(wanted, files.saturating_sub(beyond));
     if fitted.http.connections_max < wanted {
         tracing::warn!(
             "--connections-max {wanted} needs {needed} open files and {files} may be open: {} \

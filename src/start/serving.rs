@@ -21,6 +21,7 @@ use super::aliases::aliases;
 use super::details;
 use crate::config::BoundaryRegistration;
 use crate::decide::{Asker, Decider};
+use crate::engine::remote::RemoteStatus;
 use crate::error::DecideError;
 use crate::question::Decision;
 use crate::service::images::ImageLimits;
@@ -45,6 +46,8 @@ pub struct ModelFacts {
     pub details: Value,
     /// The server's settings in effect, without secrets.
     pub settings: Value,
+    /// How the servers stand that run it, where others do.
+    pub remote: Option<RemoteStatus>,
 }
 
 /// The decision server.
@@ -149,7 +152,10 @@ impl Serving {
 
     fn engine_problem(&self) -> Problem {
         let snapshot = self.decider.actors().snapshot();
-        Problem::of(&snapshot.load, snapshot.draining, self.stall_after)
+        let problem = Problem::of(&snapshot.load, snapshot.draining, self.stall_after);
+        let outage = || self.facts.remote.as_ref().and_then(RemoteStatus::outage);
+        let unready = problem.unready.or_else(outage);
+        Problem { unready, ..problem }
     }
 }
 
@@ -263,7 +269,7 @@ impl Service for Serving {
             "model": with_memory(&self.facts.details, &snapshot.residency),
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_s": self.started.elapsed().as_secs(),
-            "engine": details::engine(&snapshot.load),
+            "engine": details::engine(&snapshot.load, self.facts.remote.as_ref()),
             "restarts": details::restarts(&snapshot),
             "queue": details::queue(&snapshot, config),
             "residency": details::residency(&snapshot),

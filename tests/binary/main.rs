@@ -23,6 +23,8 @@ mod metrics;
 #[cfg(test)]
 mod prewarming;
 #[cfg(test)]
+mod remote;
+#[cfg(test)]
 mod residency;
 #[cfg(test)]
 mod schema;

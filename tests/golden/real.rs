@@ -9,7 +9,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use actors::{Chunk, PathPart, ReadSpec, Row};
+use actors::{Chunk, Origin, PathPart, ReadSpec, Row};
 use docket::dialect::{Dialect, RequestLimits};
 use docket::engine::kernels::Precision;
 use docket::engine::{CpuEngine, CpuSegment, EngineOptions};
@@ -115,6 +115,7 @@ impl Rendered {
             labels: Arc::clone(&read.labels),
             want_hidden: false,
             want_mass: false,
+            origin: Origin::NONE,
         };
         let rows = self.reads.iter().map(row).collect();
         let outcome = ask(engine, chunks, rows).unwrap();

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use actors::{
-    Chunk, Completion, Engine, EngineError, PathPart, Row, RowOutcome, Step, StepOutcome,
+    Chunk, Completion, Engine, EngineError, Origin, PathPart, Row, RowOutcome, Step, StepOutcome,
 };
 use docket::engine::kernels::{Level, Precision};
 use docket::engine::{CpuEngine, EngineOptions};
@@ -36,11 +36,12 @@ pub(crate) fn row<S: Clone>(path: &[PathPart<S>], suffix: &[u32]) -> Row<S> {
         labels: LABELS.into(),
         want_hidden: true,
         want_mass: false,
+        origin: Origin::NONE,
     }
 }
 
 pub(crate) fn chunk<S: Clone>(path: &[PathPart<S>], tokens: &[u32]) -> Chunk<S> {
-    Chunk { path: path.to_vec(), tokens: Arc::from(tokens) }
+    Chunk { origin: Origin::NONE, path: path.to_vec(), tokens: Arc::from(tokens) }
 }
 
 /// An engine with the kernels of this instruction set.

@@ -27,6 +27,8 @@ mod pages;
 #[cfg(test)]
 mod prewarming;
 #[cfg(test)]
+mod remote;
+#[cfg(test)]
 mod server;
 #[cfg(test)]
 mod slow;

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use actors::{Completion, Engine as _, Row, Step};
+use actors::{Completion, Engine as _, Origin, Row, Step};
 use docket::engine::{CpuEngine, EngineOptions};
 use docket::files::{Architecture, DecoderConfig, nature, open, open_prompt};
 use docket::prompt::Prompter;
@@ -75,6 +75,7 @@ fn load(path: &Path) -> Result<(), String> {
         labels: [3].into(),
         want_hidden: false,
         want_mass: false,
+        origin: Origin::NONE,
     };
     let step = Step { id: 1, epoch: 1, chunks: vec![], rows: vec![row] };
     engine.submit(step, Completion::new(move |outcome| sender.send(outcome).unwrap()));

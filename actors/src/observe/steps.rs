@@ -39,7 +39,7 @@ impl StepMeters {
             let of_states: u64 = step.chunks.iter().map(|chunk| u64::from(chunk.tokens)).sum();
             self.computed_tokens.increment(step.tokens.into());
             self.state_tokens.increment(of_states);
-        } else {
+        } else if !step.is_outage() {
             self.failures.increment(1);
         }
         self.durations[step.kind() as usize].record(step.elapsed);

@@ -55,7 +55,13 @@ impl<S: Segment> SchedulerCore<S> {
             return Vec::new();
         };
         let mut askers = self.queue.take_decision(key, decision);
-        askers.extend(self.running.iter_mut().flat_map(|running| running.take_decision(decision)));
+        if let Some(running) = &mut self.running {
+            let (taken, abandoned) = running.take_decision(decision);
+            let step = running.step;
+            askers.extend(taken);
+            let told = abandoned.into_iter().map(|row| SchedulerEffect::Abandon { step, row });
+            self.effects.extend(told);
+        }
         askers
     }
 

@@ -91,7 +91,9 @@ impl World {
                 SchedulerEffect::Reply { read, .. } => {
                     *self.answered.entry(read).or_insert(0) += 1;
                 }
-                SchedulerEffect::Log(_) | SchedulerEffect::Drained(_) => {}
+                SchedulerEffect::Log(_)
+                | SchedulerEffect::Abandon { .. }
+                | SchedulerEffect::Drained(_) => {}
                 effect @ (SchedulerEffect::Lease { .. }
                 | SchedulerEffect::Release { .. }
                 | SchedulerEffect::Commit(_)
@@ -153,6 +155,7 @@ impl World {
             SchedulerEffect::WantStarted { key } => self.cache.want_started(key, now),
             SchedulerEffect::WantEnded { key, result } => self.cache.want_ended(key, &result, now),
             SchedulerEffect::Run(_)
+            | SchedulerEffect::Abandon { .. }
             | SchedulerEffect::Reply { .. }
             | SchedulerEffect::Log(_)
             | SchedulerEffect::Drained(_) => panic!("not for the cache"),

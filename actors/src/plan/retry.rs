@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::engine::{EngineError, Row, Segment, Step, StepOutcome};
+use crate::engine::{EngineError, Origin, Row, Segment, Step, StepOutcome};
 use crate::error::ReadError;
 use crate::plan::draft::DraftChunk;
 use crate::plan::failures::{Suspect, Verdict};
@@ -28,10 +28,14 @@ impl<S: Segment> SchedulerCore<S> {
     ) -> Option<StepFailure> {
         let (error, items, then) = match result {
             Ok(outcome) => {
+                // A row that was abandoned may end as it likes.
                 let failed = running.rows.iter().zip(&outcome.rows);
+                let failed = failed.filter(|(row, _)| !row.row.askers.is_empty());
                 let mut failed = failed.filter_map(|(row, end)| Some((row, end.as_ref().err()?)));
                 let (row, error) = failed.next()?;
-                (error, 1 + failed.count(), then_for(row.row.attempts))
+                let then =
+                    if error.is_outage() { Then::GivenUp } else { then_for(row.row.attempts) };
+                (error, 1 + failed.count(), then)
             }
             Err(error) => {
                 let items = running.chunks.len() + running.rows.len();
@@ -44,7 +48,7 @@ impl<S: Segment> SchedulerCore<S> {
 
     /// What becomes of the items of a step that failed as a whole.
     fn then_of(&mut self, running: &Running, error: &EngineError) -> Then {
-        if matches!(error, EngineError::Dead(_)) {
+        if matches!(error, EngineError::Dead(_)) || error.is_outage() {
             return Then::GivenUp;
         }
         if matches!(error, EngineError::OutOfMemory(_)) && self.relief.halve(running) {
@@ -57,11 +61,13 @@ impl<S: Segment> SchedulerCore<S> {
     }
 
     pub(super) fn fail(&mut self, running: Running, error: &EngineError, then: Then, now: Instant) {
-        self.totals.step_failures += 1;
+        self.totals.step_failures += u64::from(!error.is_outage());
         let items = Suspect::all_of(&running);
         match then {
             Then::Halved => {}
             Then::Alone => self.failures.failed(items, now),
+            // What cannot be reached says nothing of what it was asked.
+            Then::GivenUp if error.is_outage() => {}
             Then::GivenUp => {
                 for item in &items {
                     self.failures.blamed(item, now);
@@ -74,6 +80,7 @@ impl<S: Segment> SchedulerCore<S> {
         for row in running.rows {
             match then {
                 Then::Halved => self.queue.put_back(row.group, row.row),
+                Then::GivenUp if error.is_outage() => self.fail_row(row.row, error),
                 Then::Alone | Then::GivenUp => self.retry_row(row, error),
             }
         }
@@ -140,6 +147,7 @@ impl<S: Segment> SchedulerCore<S> {
     /// Runs one token that no request has a part in.
     pub(super) fn start_probe(&mut self, now: Instant) {
         let row = Row {
+            origin: Origin::NONE,
             path: Vec::new(),
             suffix: Arc::from([0]),
             labels: Arc::from([0, 1]),
@@ -173,6 +181,8 @@ impl<S: Segment> SchedulerCore<S> {
         });
         match row {
             Ok(_) => self.failures.succeeded(),
+            // It works as far as anybody can tell; the next failures will have it asked again.
+            Err(error) if error.is_outage() => self.failures.succeeded(),
             Err(error) => {
                 let why =
                     format!("{steps} steps in a row failed, then a probe of one token: {error}");

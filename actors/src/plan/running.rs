@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::engine::{Chunk, PathPart, Row, Segment, Step};
+use crate::engine::{Chunk, Origin, PathPart, Row, Segment, Step};
 use crate::plan::DecisionId;
 use crate::plan::draft::{Draft, DraftChunk};
 use crate::plan::path::PathSegment;
@@ -38,14 +38,20 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Takes the reads of a decision out; the rows run on.
-    pub(crate) fn take_decision(&mut self, decision: DecisionId) -> Vec<Asker> {
+    /// Takes the reads of a decision out. The rows run on; returned too are the numbers of those for
+    /// which nobody waits any more.
+    pub(crate) fn take_decision(&mut self, decision: DecisionId) -> (Vec<Asker>, Vec<usize>) {
         let is_theirs = |asker: &mut Asker| asker.read.decision == decision;
-        let rows = self.rows.iter_mut();
-        let askers: Vec<_> =
-            rows.flat_map(|running| running.row.askers.extract_if(.., is_theirs)).collect();
+        let (mut askers, mut abandoned) = (Vec::new(), Vec::new());
+        for (number, running) in self.rows.iter_mut().enumerate() {
+            let before = askers.len();
+            askers.extend(running.row.askers.extract_if(.., is_theirs));
+            if askers.len() > before && running.row.askers.is_empty() {
+                abandoned.push(number);
+            }
+        }
         self.left.extend(askers.iter().map(|asker| asker.tenant.clone()));
-        askers
+        (askers, abandoned)
     }
 
     pub(crate) fn reads(&self) -> usize {
@@ -87,7 +93,7 @@ impl<S: Segment> SchedulerCore<S> {
             }
             group.in_step += 1;
             let path = path_before(&group.path, None, &self.segments, &draft.chunks);
-            rows.push(row_of(path, &row));
+            rows.push(row_of(origin_of(key, &group.path), path, &row));
             running_rows.push(RunningRow { group: key, row });
         }
         let step = Step { id: self.next_step, epoch: self.epoch, chunks, rows };
@@ -121,13 +127,14 @@ impl<S: Segment> SchedulerCore<S> {
                 self.effects.push(SchedulerEffect::WantStarted { key: chunk.group });
             }
             let path = path_before(&group.path, Some(chunk.key), &self.segments, chunks);
+            let origin = origin_of(chunk.group, &group.path);
             let Some(held) = self.segments.get_mut(chunk.key) else { continue };
             held.in_step = true;
             let range = chunk.from as usize..(chunk.from + chunk.tokens) as usize;
             let whole = range.len() == held.tokens.len();
             let tokens =
                 if whole { Arc::clone(&held.tokens) } else { Arc::from(&held.tokens[range]) };
-            made.push(Chunk { path, tokens });
+            made.push(Chunk { origin, path, tokens });
         }
         made
     }
@@ -164,8 +171,14 @@ fn path_before<S: Segment>(
     parts
 }
 
-fn row_of<S>(path: Vec<PathPart<S>>, row: &QueuedRow) -> Row<S> {
+/// Whose the items of a group are.
+fn origin_of(state: SegmentKey, path: &[PathSegment]) -> Origin {
+    Origin { state, salt: path.last().map_or(state, |segment| segment.blocks.root()) }
+}
+
+fn row_of<S>(origin: Origin, path: Vec<PathPart<S>>, row: &QueuedRow) -> Row<S> {
     Row {
+        origin,
         path,
         suffix: Arc::clone(&row.spec.suffix),
         labels: Arc::clone(&row.spec.labels),

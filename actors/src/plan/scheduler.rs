@@ -80,6 +80,8 @@ pub(crate) enum SchedulerEffect<S> {
     Commit(Computed<S>),
     /// Give the engine its next step.
     Run(Step<S>),
+    /// Tell it that nobody waits for a row of the running step any more.
+    Abandon { step: u64, row: usize },
     /// End a read.
     Reply { read: ReadId, lane: Lane, result: Result<ReadOutcome, ReadError> },
     /// Tell the cache that a wanted state is being computed.

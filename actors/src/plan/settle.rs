@@ -66,9 +66,11 @@ impl<S: Segment> SchedulerCore<S> {
     }
 
     fn succeed(&mut self, running: Running, outcome: StepOutcome<S>, now: Instant) {
+        let is_outage =
+            |end: &Result<RowOutcome, EngineError>| matches!(end, Err(e) if e.is_outage());
         if outcome.rows.is_empty() || outcome.rows.iter().any(Result::is_ok) {
             self.failures.succeeded();
-        } else {
+        } else if !outcome.rows.iter().all(is_outage) {
             self.failures.gave_nothing(now);
         }
         self.relief.succeeded(self.limits);
@@ -76,7 +78,10 @@ impl<S: Segment> SchedulerCore<S> {
             zero if zero.is_zero() => now.saturating_duration_since(running.since),
             elapsed => elapsed,
         };
-        self.pace.step(running.tokens, elapsed);
+        // What could not be reached, or was given up, took no time that says anything of tokens.
+        if !outcome.rows.iter().any(is_outage) {
+            self.pace.step(running.tokens, elapsed);
+        }
         self.shares.step(running.tokens_by_lane(), elapsed, now);
         self.totals.computed_tokens += u64::from(self.computed(&running));
         self.account_step(&running);
@@ -205,6 +210,7 @@ impl<S: Segment> SchedulerCore<S> {
                 self.fail_row(running.row, &EngineError::Dead(why.clone()));
                 self.die(&why);
             }
+            Err(error @ EngineError::Unavailable(_)) => self.fail_row(running.row, &error),
             Err(
                 error @ (EngineError::NonFinite
                 | EngineError::Forward(_)

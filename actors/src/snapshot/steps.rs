@@ -91,6 +91,12 @@ impl StepKind {
 }
 
 impl StepLogEntry {
+    /// Whether nothing came of it because what computes could not be reached, which is no failure of
+    /// the engine.
+    pub fn is_outage(&self) -> bool {
+        !self.succeeded && self.failure.as_ref().is_some_and(|failure| failure.error.is_outage())
+    }
+
     /// What was in it.
     pub fn kind(&self) -> StepKind {
         let is_idle = self.chunks.iter().all(|chunk| chunk.lane == Lane::Idle);

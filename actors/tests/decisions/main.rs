@@ -19,6 +19,8 @@ mod limiting;
 #[cfg(test)]
 mod observing;
 #[cfg(test)]
+mod outages;
+#[cfg(test)]
 mod prewarm_ending;
 #[cfg(test)]
 mod prewarming;

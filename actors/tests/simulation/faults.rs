@@ -20,7 +20,8 @@ pub(crate) fn draw(dice: &mut Dice, engine: &FakeEngine, is_calm: bool) -> bool 
             0 => Fault::Fail(EngineError::Dead("drawn".to_owned())),
             1 => Fault::Drop,
             2..20 => Fault::Fail(EngineError::OutOfMemory("drawn".to_owned())),
-            20..28 => Fault::Nan,
+            20..26 => Fault::Nan,
+            26..28 => Fault::Fail(EngineError::Unavailable("drawn".to_owned())),
             _ => Fault::Fail(EngineError::Forward("drawn".to_owned())),
         });
         faults.push_back(fault);

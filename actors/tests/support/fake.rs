@@ -52,6 +52,8 @@ pub(crate) struct FakeEngine {
     pub(crate) overlaps: AtomicU64,
     /// Tokens of the steps that succeeded.
     pub(crate) tokens: Arc<AtomicU64>,
+    /// Rows that were abandoned, by step.
+    pub(crate) abandoned: Mutex<Vec<(u64, usize)>>,
 }
 
 impl FakeEngine {
@@ -74,6 +76,7 @@ impl FakeEngine {
             busy: Arc::default(),
             overlaps: AtomicU64::new(0),
             tokens: Arc::default(),
+            abandoned: Mutex::default(),
         }
     }
 
@@ -174,6 +177,10 @@ impl Engine for FakeEngine {
                 }
             }
         });
+    }
+
+    fn abandon(&self, step: u64, row: usize) {
+        self.abandoned.lock().unwrap().push((step, row));
     }
 
     fn rehearse(&self, actor: ActorKind) {

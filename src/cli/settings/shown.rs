@@ -113,6 +113,9 @@ fn computed(config: &Config, known: &Known) -> Option<Vec<OsString>> {
         "model" => Some(vec![model.model.to_string().into()]),
         "served-name" => Some(model.served_names.iter().map(OsString::from).collect()),
         "threads" => Some(vec![config.engine.threads.to_string().into()]),
+        "chunk-tokens" => Some(vec![config.scheduler.chunk_tokens.to_string().into()]),
+        "step-tokens" => Some(vec![config.scheduler.step_tokens.to_string().into()]),
+        "rows-max" => Some(vec![config.scheduler.rows_max.to_string().into()]),
         "otlp-endpoint" => Some(vec![config.traces.endpoint.as_deref().unwrap_or("off").into()]),
         _ => default_of_text(known),
     }

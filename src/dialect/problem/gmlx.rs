@@ -279,6 +279,7 @@ mod tests {
             EngineError::Panic("/secret/path".to_owned()),
             EngineError::Dead("/secret/path".to_owned()),
             EngineError::OutOfMemory("/secret/path".to_owned()),
+            EngineError::Unavailable("/secret/path".to_owned()),
         ] {
             let (status, body, _) = shape(DecideError::from(ReadError::Engine(error)));
             assert!(status >= 500 && !body.to_string().contains("secret"), "{body}");

@@ -87,7 +87,9 @@ fn of_read(error: &ReadError) -> (u16, &'static str) {
             EngineError::NonFinite | EngineError::Forward(_) | EngineError::Panic(_) => {
                 (500, "internal_error")
             }
-            EngineError::OutOfMemory(_) | EngineError::Dead(_) => (503, "runtime_crashed"),
+            EngineError::OutOfMemory(_) | EngineError::Unavailable(_) | EngineError::Dead(_) => {
+                (503, "runtime_crashed")
+            }
         },
         ReadError::Expired { .. } => (504, "timeout"),
         ReadError::Cancelled | ReadError::Draining => (503, "shutting_down"),

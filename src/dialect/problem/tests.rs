@@ -139,6 +139,7 @@ fn engine_messages_stay_in_the_log() {
         EngineError::Panic("/secret/path".to_owned()),
         EngineError::Dead("/secret/path".to_owned()),
         EngineError::OutOfMemory("/secret/path".to_owned()),
+        EngineError::Unavailable("/secret/path".to_owned()),
     ] {
         let (status, body, _) = shape(DecideError::from(ReadError::Engine(error)));
         assert!(status >= 500);

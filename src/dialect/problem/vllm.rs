@@ -83,6 +83,9 @@ fn of_read(fault: &ReadError) -> (u16, Value) {
         ReadError::Engine(EngineError::OutOfMemory(_)) => {
             unavailable("the engine is out of memory")
         }
+        ReadError::Engine(EngineError::Unavailable(_)) => {
+            unavailable("the engine cannot be reached now")
+        }
         ReadError::Engine(EngineError::Dead(_)) => unavailable("the engine is dead"),
         ReadError::Expired { .. } => error(504, phrase(504), &fault.to_string(), None),
         ReadError::Cancelled => unavailable("the decision was cancelled"),

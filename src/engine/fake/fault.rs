@@ -115,6 +115,8 @@ fn tokens_of(step: &Step<FakeSegment>, path: &[PathPart<FakeSegment>]) -> Vec<u3
 mod tests {
     use std::sync::Arc;
 
+    use actors::Origin;
+
     use super::*;
 
     fn tokens(text: &str) -> Arc<[u32]> {
@@ -126,7 +128,14 @@ mod tests {
     }
 
     fn row(path: Vec<PathPart<FakeSegment>>) -> Row<FakeSegment> {
-        Row { path, suffix: tokens("?"), labels: [1].into(), want_hidden: false, want_mass: false }
+        Row {
+            origin: Origin::NONE,
+            path,
+            suffix: tokens("?"),
+            labels: [1].into(),
+            want_hidden: false,
+            want_mass: false,
+        }
     }
 
     #[test]
@@ -140,7 +149,7 @@ mod tests {
     #[test]
     fn a_state_is_hit_where_its_text_ends_and_not_again() {
         let fault = |kind| Fault { kind, place: Place::State("poison".to_owned()) };
-        let chunk = |path, text| Chunk { path, tokens: tokens(text) };
+        let chunk = |path, text| Chunk { origin: Origin::NONE, path, tokens: tokens(text) };
         let step = |chunks, rows| Step { id: 1, epoch: 0, chunks, rows };
         let first = step(vec![chunk(Vec::new(), "some poi")], Vec::new());
         let second = step(vec![chunk(vec![held("some poi")], "son, and")], Vec::new());

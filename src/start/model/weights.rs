@@ -1,6 +1,7 @@
 //! Models with weights: our own engine, the reference, and those that neither can read.
 
 mod cuda;
+pub(super) mod remote;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,16 +35,24 @@ pub(super) fn open(config: &Config, path: &Path) -> Result<Opened, StartError> {
                      where no engine is named"
                 ),
             }),
-            EngineKind::Auto | EngineKind::Reference | EngineKind::Fake => {
-                match config.engine.device {
-                    DeviceChoice::Cpu => foreign(config, path, &architecture),
-                    DeviceChoice::Cuda(_) => Err(no_device_for(config, &architecture)),
-                }
-            }
+            EngineKind::Auto
+            | EngineKind::Reference
+            | EngineKind::Vllm
+            | EngineKind::Sglang
+            | EngineKind::LlamaServer
+            | EngineKind::Fake => match config.engine.device {
+                DeviceChoice::Cpu => foreign(config, path, &architecture),
+                DeviceChoice::Cuda(_) => Err(no_device_for(config, &architecture)),
+            },
         },
         Nature::Decoder => match config.engine.kind {
             EngineKind::Reference => reference(config, path),
-            EngineKind::Auto | EngineKind::Cpu | EngineKind::Fake => match config.engine.device {
+            EngineKind::Auto
+            | EngineKind::Cpu
+            | EngineKind::Vllm
+            | EngineKind::Sglang
+            | EngineKind::LlamaServer
+            | EngineKind::Fake => match config.engine.device {
                 DeviceChoice::Cpu => cpu(config, path),
                 DeviceChoice::Cuda(number) => cuda::open(config, path, number),
             },

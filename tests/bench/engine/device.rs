@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use actors::{Chunk, Engine, PathPart, Prefix, ReadSpec, Row, RowOutcome, Segment};
+use actors::{Chunk, Engine, Origin, PathPart, Prefix, ReadSpec, Row, RowOutcome, Segment};
 use anyhow::Context as _;
 use docket::config::DeviceChoice;
 use docket::engine::kernels::Precision;
@@ -171,6 +171,7 @@ fn rows<S: Segment>(path: &[PathPart<S>], reads: &[ReadSpec]) -> Vec<Row<S>> {
         labels: std::sync::Arc::clone(&read.labels),
         want_hidden: false,
         want_mass: false,
+        origin: Origin::NONE,
     };
     reads.iter().map(row).collect()
 }
@@ -178,7 +179,7 @@ fn rows<S: Segment>(path: &[PathPart<S>], reads: &[ReadSpec]) -> Vec<Row<S>> {
 /// The state once, then its reads: all in one step, and one by one.
 fn read<E: Engine>(engine: &E, case: &Case) -> anyhow::Result<(Vec<RowOutcome>, Vec<RowOutcome>)> {
     let tokens = [&*case.prefix.head.tokens, &*case.prefix.state.tokens].concat();
-    let chunk = Chunk { path: Vec::new(), tokens: tokens.into() };
+    let chunk = Chunk { origin: Origin::NONE, path: Vec::new(), tokens: tokens.into() };
     let path: Vec<_> =
         ask(engine, vec![chunk], Vec::new()).chunks.into_iter().map(PathPart::Segment).collect();
     let merged = ask(engine, Vec::new(), rows(&path, &case.reads)).rows;
@@ -242,7 +243,8 @@ fn speed(engine: &TensorEngine, vocab: u32) {
         (0..count).map(|at| (at * 7919 + seed * 104_729) % vocab).collect()
     };
     let held = |count: u32, seed: u32| {
-        let chunk = Chunk { path: Vec::new(), tokens: tokens(count, seed).into() };
+        let chunk =
+            Chunk { origin: Origin::NONE, path: Vec::new(), tokens: tokens(count, seed).into() };
         vec![PathPart::Segment(ask(engine, vec![chunk], Vec::new()).chunks.remove(0))]
     };
     for count in [64, 512, 2048] {
@@ -260,6 +262,7 @@ fn speed(engine: &TensorEngine, vocab: u32) {
             labels,
             want_hidden: false,
             want_mass: false,
+            origin: Origin::NONE,
         }
     };
     let state = held(500, 2);

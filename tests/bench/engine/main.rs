@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Instant;
 
-use actors::{Chunk, Completion, Engine, PathPart, Row, Step, StepOutcome};
+use actors::{Chunk, Completion, Engine, Origin, PathPart, Row, Step, StepOutcome};
 use clap::Parser;
 use docket::config::DeviceChoice;
 use docket::engine::kernels::{Level, Operand, Precision, Product, Weights, multiply};
@@ -223,7 +223,8 @@ fn steps(precision: Precision, threads: usize) {
 
     let mut path = Vec::new();
     for length in [64, 512, 1024] {
-        let chunk = || Chunk { path: Vec::new(), tokens: tokens(length).into() };
+        let chunk =
+            || Chunk { origin: Origin::NONE, path: Vec::new(), tokens: tokens(length).into() };
         let run = || {
             let made = ask(&engine, vec![chunk()], Vec::new()).chunks.remove(0);
             path = vec![PathPart::Segment(made)];
@@ -242,6 +243,7 @@ fn steps(precision: Precision, threads: usize) {
             labels,
             want_hidden: false,
             want_mass: false,
+            origin: Origin::NONE,
         };
         let run = || drop(ask(&engine, Vec::new(), vec![row.clone(); count]));
         let name = format!("{precision} {threads} threads: {count} rows of {length} on 1024");

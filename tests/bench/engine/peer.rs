@@ -7,7 +7,7 @@
 use std::io::{self, BufRead, Write};
 use std::time::Instant;
 
-use actors::{Chunk, PathPart, Row};
+use actors::{Chunk, Origin, PathPart, Row};
 use anyhow::{Context as _, bail};
 use docket::engine::kernels::Precision;
 use docket::engine::{CpuEngine, CpuSegment, EngineOptions};
@@ -86,7 +86,8 @@ impl Peer {
 
     fn warm(&self, state: u32, questions: u32, tokens: u32) -> anyhow::Result<(f64, f64)> {
         check(state.max(questions.saturating_mul(tokens)))?;
-        let chunk = Chunk { path: Vec::new(), tokens: self.tokens(state, 2).into() };
+        let chunk =
+            Chunk { origin: Origin::NONE, path: Vec::new(), tokens: self.tokens(state, 2).into() };
         let made = ask(&self.engine, vec![chunk], Vec::new()).chunks.remove(0);
         let path = vec![PathPart::Segment(made)];
         let question = |number| row(path.clone(), self.tokens(tokens, 3 + number));
@@ -112,6 +113,7 @@ fn row(path: Vec<PathPart<CpuSegment>>, tokens: Vec<u32>) -> Row<CpuSegment> {
         labels: LABELS.collect(),
         want_hidden: false,
         want_mass: false,
+        origin: Origin::NONE,
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use actors::{
-    Chunk, Completion, Engine, EngineError, PathPart, Prefix, ReadSpec, Row, RowOutcome, Segment,
-    Step, StepOutcome,
+    Chunk, Completion, Engine, EngineError, Origin, PathPart, Prefix, ReadSpec, Row, RowOutcome,
+    Segment, Step, StepOutcome,
 };
 
 /// What all orders of one case gave and cost.
@@ -76,7 +76,7 @@ impl<'a, E: Engine> Reader<'a, E> {
     ) -> Result<Vec<RowOutcome>, EngineError> {
         let before = path(head);
         let behind = [before.clone(), vec![PathPart::Chunk(0)]].concat();
-        let chunk = Chunk { path: before, tokens: Arc::clone(state) };
+        let chunk = Chunk { origin: Origin::NONE, path: before, tokens: Arc::clone(state) };
         let outcome = self.step(vec![chunk], rows(&behind, reads))?;
         outcome.rows.into_iter().collect()
     }
@@ -104,7 +104,8 @@ impl<'a, E: Engine> Reader<'a, E> {
         let mut made: Vec<E::Segment> = Vec::new();
         for part in tokens.chunks(most) {
             let path = path(&[before, &made].concat());
-            let outcome = self.step(vec![Chunk { path, tokens: part.into() }], Vec::new())?;
+            let chunk = Chunk { origin: Origin::NONE, path, tokens: part.into() };
+            let outcome = self.step(vec![chunk], Vec::new())?;
             made.extend(outcome.chunks);
         }
         Ok(made)
@@ -139,6 +140,7 @@ fn rows<S: Segment>(path: &[PathPart<S>], reads: &[ReadSpec]) -> Vec<Row<S>> {
         labels: Arc::clone(&read.labels),
         want_hidden: false,
         want_mass: false,
+        origin: Origin::NONE,
     };
     reads.iter().map(row).collect()
 }

@@ -1,6 +1,6 @@
 //! How items are cut into blocks: all tokens once, bounded scores, bounded padding.
 
-use actors::{PathPart, Row, Step};
+use actors::{Origin, PathPart, Row, Step};
 use candle_core::{DType, Device, Tensor};
 use proptest::prelude::*;
 
@@ -28,6 +28,7 @@ fn step(prefix: usize, lengths: &[usize]) -> Step<TensorSegment> {
             labels: [1].into(),
             want_hidden: false,
             want_mass: false,
+            origin: Origin::NONE,
         }
     };
     let rows = lengths.iter().enumerate().map(row).collect();
