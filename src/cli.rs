@@ -83,7 +83,7 @@ pub enum Command {
     Ask(Box<AskArgs>),
     /// Say whether a running server takes decisions: exit 0 if so
     Health(HealthArgs),
-    /// Make, list and revoke the keys of a key file
+    /// Make, list and revoke the keys of a key file or of the shared store
     Keys(KeysArgs),
     /// Check or show the settings that a server would have
     Config(ConfigArgs),

@@ -13,6 +13,7 @@ mod letters;
 mod pretence;
 pub mod profiles;
 pub mod quantity;
+mod store;
 mod traces;
 mod wire;
 
@@ -23,7 +24,7 @@ use std::time::Duration;
 use actors::PAGE_TOKENS;
 
 pub use self::choices::{
-    BoundaryRegistration, ContextLimit, DeviceChoice, DialectChoice, EngineKind, KvBytes,
+    BoundaryRegistration, ContextLimit, DeviceChoice, DialectChoice, EngineKind, KeysFrom, KvBytes,
     LayoutChoice, PrecisionChoice, Readout, SamplesDefault, UsageDir,
 };
 pub use self::decision::DecisionConfig;
@@ -31,6 +32,7 @@ pub use self::faults::{Fault, Faults};
 pub use self::images::ImagesConfig;
 pub use self::letters::LettersConfig;
 pub use self::pretence::FakeFaults;
+pub use self::store::StoreConfig;
 pub use self::traces::TracesConfig;
 pub use self::wire::{TlsFiles, WireConfig};
 
@@ -53,6 +55,8 @@ const CHUNK_TOKENS_MAX: u32 = 8192;
 pub struct Config {
     /// The wire.
     pub http: HttpConfig,
+    /// What several servers share.
+    pub store: StoreConfig,
     /// What is told of requests.
     pub traces: TracesConfig,
     /// From where images may be fetched.
@@ -90,9 +94,9 @@ pub struct HttpConfig {
     pub stall_after: Duration,
     /// Keys that are let in, of operators without limits. At most 1,024, all different.
     pub api_keys: Vec<ApiKey>,
-    /// File of tenants and their keys. Default none; with neither this nor `api_keys` everybody is let
-    /// in.
-    pub keys: Option<PathBuf>,
+    /// Where tenants and their keys are read. Default none; with neither this nor `api_keys` everybody
+    /// is let in.
+    pub keys: Option<KeysFrom>,
     /// Whether everybody may be let in from other machines too. Default no.
     pub insecure_open: bool,
     /// Where usage is kept. Default: a folder beside the models, unless another server counts there.
@@ -193,6 +197,7 @@ impl Config {
     pub fn new(home: PathBuf, model: ModelRef) -> Self {
         Self {
             http: HttpConfig::default(),
+            store: StoreConfig::default(),
             traces: TracesConfig::default(),
             images: ImagesConfig::default(),
             decision: DecisionConfig::default(),
@@ -216,6 +221,8 @@ impl Config {
     pub fn validate(&self) -> Result<(), Faults> {
         let mut faults = Faults::default();
         self.http.check(&mut faults);
+        self.store.check(&mut faults);
+        self.check_shared(&mut faults);
         self.traces.check(&mut faults);
         self.images.check(&mut faults);
         self.decision.check(&mut faults);
@@ -224,6 +231,26 @@ impl Config {
         self.engine.check(&mut faults);
         self.scheduler.check(self.decision.questions_max, &mut faults);
         if faults.0.is_empty() { Ok(()) } else { Err(faults) }
+    }
+
+    /// What is kept in the shared store is kept nowhere else.
+    fn check_shared(&self, faults: &mut Faults) {
+        if self.store.address.is_none() {
+            if self.http.keys == Some(KeysFrom::Store) {
+                let message = "store is the shared store, and no --store is given; a file of that \
+                               name is ./store";
+                faults.add("--keys", message);
+            }
+            return;
+        }
+        if self.letters.tasks_folder.is_some() {
+            faults.add("--tasks-dir", "tasks are kept in --store; they can be in one of both");
+        }
+        if self.letters.tasks_file.is_some() {
+            let message =
+                "tasks are kept in --store; POST /v1/tasks/import takes those of a file in";
+            faults.add("--tasks-file", message);
+        }
     }
 }
 

@@ -113,6 +113,18 @@ pub enum DecideError {
     /// There is no room for another registration of a task now.
     #[error(transparent)]
     RegistrationsFull(#[from] RegistrationsFull),
+    /// Somebody else changed a record meanwhile.
+    #[error(transparent)]
+    Conflict(#[from] Conflict),
+    /// What several servers share cannot be changed now. `detail` goes to the log only.
+    #[error(
+        "the store that tasks are kept in cannot be reached now: what is registered is applied, and \
+         nothing can be changed"
+    )]
+    StoreLost {
+        /// For the log.
+        detail: String,
+    },
     /// Our own fault. `detail` goes to the log only.
     #[error("internal error")]
     Internal {
@@ -145,4 +157,19 @@ pub enum RegistrationsFull {
         /// The limit.
         bytes_max: usize,
     },
+}
+
+/// A change of a record that somebody else changed after what the change is based on.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "{record} was changed meanwhile: this change is based on version {based_on}, and version {current} \
+     is there now; nothing was changed, look at it and send the change again if it is still wanted"
+)]
+pub struct Conflict {
+    /// Which, as its owner is told of it.
+    pub record: String,
+    /// Up to which version of the store whoever wanted the change had seen it.
+    pub based_on: u64,
+    /// Its version now.
+    pub current: u64,
 }

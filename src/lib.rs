@@ -17,6 +17,7 @@ pub mod question;
 pub mod readout;
 pub mod service;
 pub mod start;
+pub mod store;
 pub mod tasks;
 pub mod telemetry;
 pub mod tenants;

@@ -184,19 +184,27 @@ pub trait Teaching: Send + Sync {
     /// Removes a task; says whether there was one.
     ///
     /// # Errors
-    /// [`DecideError::Internal`] where it cannot be removed from disk.
-    fn unregister(&self, caller: &Caller, kind: TaskKind, id: &str) -> Result<bool, DecideError>;
+    /// [`DecideError::Internal`] where it cannot be removed from disk, [`DecideError::StoreLost`] where
+    /// it cannot be from a shared store.
+    fn unregister<'a>(
+        &'a self,
+        caller: &'a Caller,
+        kind: TaskKind,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<bool, DecideError>>;
 
-    /// Takes in records that were fitted before: all or none.
+    /// Takes in records that were fitted before: all or none. They are read before this returns, which
+    /// may take long; what it returns puts them into the store.
     ///
     /// # Errors
-    /// [`DecideError::Invalid`] with what is wrong with the first that is refused.
-    fn import(
-        &self,
-        caller: &Caller,
+    /// [`DecideError::Invalid`] with what is wrong with the first that is refused,
+    /// [`DecideError::Conflict`], [`DecideError::StoreLost`].
+    fn import<'a>(
+        &'a self,
+        caller: &'a Caller,
         kind: TaskKind,
         records: Vec<serde_json::Value>,
-    ) -> Result<Vec<String>, DecideError>;
+    ) -> BoxFuture<'a, Result<Vec<String>, DecideError>>;
 
     /// What is served and how, in decisio's words: the body of its `/health` without the state of the
     /// server; cheap.

@@ -5,11 +5,13 @@ mod certificates;
 mod desk;
 mod details;
 mod keys;
+mod metrics;
 mod model;
 mod open_files;
 pub mod panics;
 mod reread;
 pub mod serving;
+mod shared;
 pub mod signal;
 mod traces;
 mod unreadable;
@@ -20,13 +22,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::Value;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::config::{Config, DialectChoice, Fault, SamplesDefault};
+use crate::config::{Config, DialectChoice, Fault, KeysFrom, SamplesDefault};
 use crate::decide::{Decider, Limits};
 use crate::dialect::{Dialect, RequestLimits};
 use crate::files::FilesError;
@@ -35,21 +37,21 @@ use crate::http::{AuthConfig, HttpConfig, ImageFetching};
 use crate::models::PullError;
 use crate::prompt::PromptError;
 use crate::service::{EXIT_CODE_DEAD, Service};
+use crate::store::Follower;
+use crate::tasks::desk::Desk;
 use crate::tenants::Keyring;
 use crate::traces::Traces;
 use crate::usage::Meter;
 use certificates::Certificates;
-use keys::Keys;
+use keys::{Keys, OnChange, StoredKeys};
 use model::{Loaded, Opened};
 use serving::Serving;
+use shared::Shared;
 use unreadable::Unreadable;
 
 /// Target of the line that says where the server listens. People and scripts wait for it, so the
 /// binary writes it whatever the log level.
 pub const LISTENING: &str = "docket::listening";
-
-/// How often old values of the metrics are folded together.
-const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
 /// After the drain: longest time for the last responses to be handed out.
 const LAST_RESPONSES: Duration = Duration::from_secs(2);
@@ -125,7 +127,7 @@ pub fn check(config: &Config, is_sound: bool) -> Vec<Fault> {
         });
     }
     if is_sound || config.http.keys.is_some() {
-        faults.extend(Keys::read(&config.http).err().unwrap_or_default());
+        faults.extend(Keys::check(&config.http));
     }
     faults
 }
@@ -142,9 +144,10 @@ pub async fn serve(
     shown: Value,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Ended, StartError> {
-    let (metrics, config) = (recorder()?, &open_files::fitted(config));
+    let (metrics, config) = (metrics::recorder()?, &open_files::fitted(config));
     model::check(config)?;
-    let keys = Keys::load(&config.http)?;
+    let shared = Shared::open(&config.store).await?;
+    let keys = Keys::load(&config.http, shared.as_ref().and_then(Shared::keys))?;
     let meter = usage::open(config)?;
     let traces = traces::start(&config.traces)?;
     let certificates = Certificates::load(config.http.wire.tls.as_ref()).await?;
@@ -171,15 +174,12 @@ pub async fn serve(
     match opened {
         Opened::Readable(mut loaded) => {
             loaded.facts.settings = shown;
-            tokio::spawn(upkeep(metrics.clone(), Arc::clone(&meter)));
-            let serving = Arc::new(assemble(config, *loaded, metrics).await?);
+            tokio::spawn(metrics::upkeep(metrics.clone(), Arc::clone(&meter)));
+            let (serving, desk) = assemble(config, *loaded, metrics, shared.as_ref()).await?;
             serving.decider().actors().account_to(Arc::clone(&meter) as _);
             let limited = Arc::clone(&serving);
             let limit = move |ring: &Keyring| limited.decider().actors().limit(keys::limits(ring));
-            if let Some(keys) = &keys {
-                limit(&keys.ring());
-            }
-            Keys::watch(keys.clone(), limit)?;
+            follow(config, (keys.as_ref(), Arc::new(limit)), (shared, Some(desk)))?;
             let service = Arc::clone(&serving) as Arc<dyn Service>;
             let router =
                 crate::http::router(service, http(config, keys.as_ref(), &meter, traces.as_ref()));
@@ -195,9 +195,9 @@ pub async fn serve(
         }
         Opened::Unreadable { mut facts, why } => {
             facts.settings = shown;
-            tokio::spawn(upkeep(metrics.clone(), Arc::clone(&meter)));
+            tokio::spawn(metrics::upkeep(metrics.clone(), Arc::clone(&meter)));
             let service = Arc::new(Unreadable::new(*facts, why, metrics));
-            Keys::watch(keys.clone(), |_| ())?;
+            follow(config, (keys.as_ref(), Arc::new(|_: &Keyring| ())), (shared, None))?;
             let router =
                 crate::http::router(service, http(config, keys.as_ref(), &meter, traces.as_ref()));
             listening();
@@ -210,6 +210,27 @@ pub async fn serve(
         tracing::error!(exit_code = EXIT_CODE_DEAD, "ended, since the engine is dead");
     }
     Ok(ended)
+}
+
+/// Has the keys of now in force and those that come, and tells the desk what other servers change.
+fn follow(
+    config: &Config,
+    (keys, changed): (Option<&Keys>, OnChange),
+    (shared, desk): (Option<Shared>, Option<Arc<Desk>>),
+) -> Result<(), StartError> {
+    if let Some(keys) = keys {
+        changed(&keys.ring());
+    }
+    Keys::watch(keys.cloned(), Arc::clone(&changed))?;
+    let Some(shared) = shared else { return Ok(()) };
+    let mut told: Vec<Arc<dyn Follower>> = Vec::new();
+    told.extend(desk.map(|desk| desk as Arc<dyn Follower>));
+    if config.http.keys == Some(KeysFrom::Store) {
+        let stored = keys.map(|keys| StoredKeys::new(keys.clone(), changed));
+        told.extend(stored.map(|stored| Arc::new(stored) as Arc<dyn Follower>));
+    }
+    shared.follow(told);
+    Ok(())
 }
 
 /// Waits for the shutdown, or for the engine's death; that is told for a while.
@@ -292,7 +313,8 @@ async fn assemble(
     config: &Config,
     loaded: Loaded,
     metrics: PrometheusHandle,
-) -> Result<Serving, StartError> {
+    shared: Option<&Shared>,
+) -> Result<(Arc<Serving>, Arc<Desk>), StartError> {
     let Loaded { engine, prompters, facts, context_tokens } = loaded;
     let actors = model::actor_config(config, engine.kv_bytes());
     let handle = engine.start(actors).await?;
@@ -309,11 +331,13 @@ async fn assemble(
     };
     let mut secret = [0_u8; 32];
     getrandom::fill(&mut secret).map_err(|error| StartError::System(error.to_string()))?;
-    let desk = desk::open(config, &prompters, &facts)?;
+    let desk = Arc::new(desk::open(config, &prompters, &facts, shared)?);
     let settings = desk::settings(config, &prompters, &facts, context_tokens);
     let decider = Decider::new(prompters, handle, limits);
     let stall_after = config.http.stall_after;
-    Ok(Serving::new(decider, (desk, settings), (facts, metrics), secret, stall_after))
+    let own = (Arc::clone(&desk), settings);
+    let serving = Serving::new(decider, own, (facts, metrics), secret, stall_after);
+    Ok((Arc::new(serving), desk))
 }
 
 fn http(
@@ -354,30 +378,5 @@ fn http(
         },
         body_bytes_max: usize::try_from(config.http.body_limit_bytes).unwrap_or(usize::MAX),
         ..HttpConfig::default()
-    }
-}
-
-/// Installs the metrics recorder, with buckets for all histograms.
-fn recorder() -> Result<PrometheusHandle, StartError> {
-    let refused = |error: metrics_exporter_prometheus::BuildError| {
-        StartError::System(format!("metrics recorder: {error}"))
-    };
-    let mut builder = PrometheusBuilder::new();
-    for (name, bounds) in crate::telemetry::buckets() {
-        let named = Matcher::Full(name.to_owned());
-        builder = builder.set_buckets_for_metric(named, bounds).map_err(refused)?;
-    }
-    let handle = builder.install_recorder().map_err(refused)?;
-    crate::telemetry::describe();
-    Ok(handle)
-}
-
-/// Keeps the histograms from growing while nobody scrapes, and shows what nobody else does.
-async fn upkeep(metrics: PrometheusHandle, meter: Arc<Meter>) {
-    let mut tick = tokio::time::interval(METRICS_UPKEEP);
-    loop {
-        tick.tick().await;
-        metrics.run_upkeep();
-        usage::show(&meter);
     }
 }

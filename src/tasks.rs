@@ -7,7 +7,6 @@
 
 pub mod apply;
 pub mod desk;
-mod files;
 pub mod fit;
 mod fitted;
 pub mod identity;

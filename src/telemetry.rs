@@ -5,6 +5,7 @@
 
 mod fetches;
 mod responses;
+mod store;
 mod tenants;
 mod traces;
 mod wire;
@@ -20,6 +21,10 @@ use metrics::{
 
 pub(crate) use fetches::{FetchEnd, image_fetch, image_fetched, image_fetches_max};
 pub(crate) use responses::{Ended, RouteMeters};
+pub(crate) use store::{
+    ChangeEnd, StoreSize, store_asked, store_change, store_changed, store_connection, store_found,
+    store_limits, store_lost, store_size, store_statement,
+};
 pub(crate) use tenants::{keys_failed, keys_loaded, usage_unwritten};
 pub(crate) use traces::{spans_dropped, spans_sent};
 pub(crate) use wire::{Ending, connection_ended, http2_connection, http2_stream, tls_reloaded};
@@ -85,6 +90,19 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         "1 if the key file could not be used when it was last read again",
     ),
     (tenants::UNWRITTEN, Kind::Gauge, "Since when usage is counted that is not written, or 0"),
+    (store::LOST, Kind::Gauge, "1 while the shared store cannot be reached"),
+    (store::VERSION, Kind::Gauge, "Number of the last change of the shared store that is known"),
+    (store::RECORDS, Kind::Gauge, "Tasks of the shared store that are known"),
+    (store::BYTES, Kind::Gauge, "Their bytes"),
+    (store::TENANT_RECORDS, Kind::Gauge, "Tasks of one kind of the tenant that has most there"),
+    (store::TENANT_BYTES, Kind::Gauge, "Bytes of the tenant that has most there"),
+    (store::CONNECTIONS, Kind::Gauge, "Open connections to the shared store"),
+    (store::WAITING, Kind::Gauge, "Changes of the shared store that are made now or wait"),
+    (store::CHANGES, Kind::Counter, "Changes of the shared store from here, by end"),
+    (store::ASKED, Kind::Counter, "Times that the shared store was asked for changes, by cause"),
+    (store::RECONNECTS, Kind::Counter, "Times that the shared store was found again"),
+    (store::STATEMENT_SECONDS, Kind::Seconds, "Time of a statement to the shared store"),
+    (store::POLL_SECONDS, Kind::Gauge, "After what silence the shared store is asked, or 0"),
     (traces::SENT, Kind::Counter, "Spans of traces that a collector took"),
     (traces::DROPPED, Kind::Counter, "Spans of traces that were lost"),
     (BUILD, Kind::Gauge, "Always 1; its labels say what was built"),
@@ -162,6 +180,7 @@ pub fn describe() {
     actors::observe::start();
     LazyLock::force(&METERS);
     fetches::start();
+    store::start();
     tenants::start();
     traces::start();
     wire::start();

@@ -15,6 +15,7 @@ mod rate;
 mod record;
 mod ring;
 mod settings;
+mod text;
 
 use actors::TenantId;
 
@@ -27,12 +28,13 @@ pub use self::changes::Changes;
 pub use self::edit::{Change, EditError};
 pub(crate) use self::fault::shown;
 pub use self::fault::{Fault, listed};
-pub use self::file::{Added, KeyFile};
+pub use self::file::KeyFile;
 pub use self::key::{Key, KeyId, KeyText};
 pub use self::rate::{Quota, Rates};
 pub(crate) use self::record::parse_toml;
 pub use self::ring::{Found, Keyring};
 pub use self::settings::Settings;
+pub use self::text::{Added, with_key, without_key};
 
 /// Most tenants of a file.
 pub const TENANTS_MAX: usize = 4_096;

@@ -1,6 +1,7 @@
-//! `docket keys`: the key file from the command line.
+//! `docket keys`: the key file, or the keys of the shared store, from the command line.
 
 mod list;
+mod place;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -10,8 +11,12 @@ use clap::{Args, Subcommand};
 use thiserror::Error;
 
 use self::list::ListArgs;
+use self::place::Place;
 use super::causes::{share, whole};
 use super::named::lane;
+use super::serve::store::{located, secret};
+use crate::config::KeysFrom;
+use crate::config::keys::Secret;
 use crate::tenants::{Added, Change, EditError, Fault, KeyFile, KeyId, Value, listed, moment};
 
 /// Heading of the flags that describe a key or its tenant; no environment variable sets these, since
@@ -21,9 +26,23 @@ pub(crate) const DESCRIBED: &str = "The key and its tenant";
 /// What to do with which key file.
 #[derive(Debug, Args)]
 pub struct KeysArgs {
-    /// The key file: that of `docket serve --keys`
-    #[arg(long, global = true, env = "DOCKET_KEYS", value_name = "FILE")]
+    /// The key file: that of `docket serve --keys`; `store`, or nothing beside --store: the keys of
+    /// --store
+    #[arg(long, global = true, env = "DOCKET_KEYS", value_name = "FILE|store")]
     pub file: Option<PathBuf>,
+
+    /// The shared store: that of `docket serve --store`
+    #[arg(long, global = true, env = "DOCKET_STORE", value_name = "URL", hide_env_values = true)]
+    #[arg(value_parser = secret)]
+    pub store: Option<Secret>,
+
+    /// File of its password: that of `docket serve`
+    #[arg(long, global = true, env = "DOCKET_STORE_PASSWORD_FILE", value_name = "FILE")]
+    pub store_password_file: Option<PathBuf>,
+
+    /// Certificates of authorities for it: those of `docket serve`
+    #[arg(long, global = true, env = "DOCKET_STORE_CA", value_name = "FILE")]
+    pub store_ca: Option<PathBuf>,
 
     /// What to do
     #[command(subcommand)]
@@ -119,9 +138,15 @@ pub struct NewArgs {
 /// Why nothing was done.
 #[derive(Debug, Error)]
 pub enum KeysError {
-    /// No file is named.
-    #[error("no key file is named; give --file FILE or set DOCKET_KEYS")]
+    /// No file is named, and no store.
+    #[error("no key file is named; give --file FILE or set DOCKET_KEYS, or give --store URL")]
     NoFile,
+    /// A file is named and a store too.
+    #[error("{} and a store are both named; give --file store for the store, or --store '' for the file", .0.display())]
+    Both(PathBuf),
+    /// The store cannot be used.
+    #[error("{0}")]
+    Store(String),
     /// A flag's value cannot be.
     #[error("{0}: {1}")]
     Flag(&'static str, String),
@@ -142,32 +167,31 @@ pub enum KeysError {
 /// Does what was asked for. Standard output has a new key alone, so that it can be taken by a script.
 ///
 /// # Errors
-/// [`KeysError`]; but for the last two the file is as it was.
+/// [`KeysError`]; but for the last two the keys are as they were.
 pub fn run(
     arguments: &KeysArgs,
     now: SystemTime,
     (out, told): (&mut impl Write, &mut impl Write),
 ) -> Result<(), KeysError> {
-    let named = arguments.file.as_ref().filter(|path| !path.as_os_str().is_empty());
-    let file = KeyFile::new(named.ok_or(KeysError::NoFile)?);
+    let place = arguments.place()?;
     match &arguments.command {
         KeysCommand::New(new) => {
-            let added = add(&file, new, now)?;
-            tell(&file, new, &added, told)?;
+            let added = add(&place, new, now)?;
+            tell(&place, new, &added, told)?;
             let shown = writeln!(out, "{}", added.text.reveal()).and_then(|()| out.flush());
             shown.map_err(|error| KeysError::Unseen(added.id, error))
         }
-        KeysCommand::List(arguments) => list::run(&file, arguments, now, (out, told)),
+        KeysCommand::List(arguments) => list::run(&place, arguments, now, (out, told)),
         KeysCommand::Revoke(revoked) => {
             let id = KeyId::parse(&revoked.id);
             let id = id.map_err(|message| KeysError::Flag("ID", message))?;
-            let tenant = file.revoke(&id)?;
+            let tenant = place.revoke(&id)?;
             Ok(writeln!(out, "key {id} of tenant {} is revoked", tenant.0)?)
         }
     }
 }
 
-fn add(file: &KeyFile, new: &NewArgs, now: SystemTime) -> Result<Added, KeysError> {
+fn add(place: &Place, new: &NewArgs, now: SystemTime) -> Result<Added, KeysError> {
     let end = |flag, text: &Option<String>| {
         let end = text.as_deref().map(|text| moment::parse_end(text, now));
         end.transpose().map_err(|message| KeysError::Flag(flag, message))
@@ -176,7 +200,26 @@ fn add(file: &KeyFile, new: &NewArgs, now: SystemTime) -> Result<Added, KeysErro
     let tenant_expires = end("--tenant-expires", &new.tenant_expires)?;
     let mut changes = new.changes();
     changes.extend(tenant_expires.map(|end| ("expires", moment::value(end))));
-    Ok(file.add(&new.tenant, &changes, (new.note.clone(), expires), now)?)
+    place.add(&new.tenant, &changes, (new.note.clone(), expires), now)
+}
+
+impl KeysArgs {
+    /// Where the keys are. What names no file and what names no store are both as if absent.
+    fn place(&self) -> Result<Place, KeysError> {
+        let files = (self.store_password_file.clone(), self.store_ca.clone());
+        let store = located(self.store.as_ref(), files);
+        let store = store.map_err(|message| KeysError::Flag("--store", message))?;
+        let file = self.file.clone().filter(|path| !path.as_os_str().is_empty());
+        match (file.map(KeysFrom::from), &store.address) {
+            (Some(KeysFrom::File(path)), None) => Ok(Place::File(KeyFile::new(path))),
+            (Some(KeysFrom::File(path)), Some(_)) => Err(KeysError::Both(path)),
+            (Some(KeysFrom::Store), None) => {
+                Err(KeysError::Flag("--file", "store is the shared store; give --store".to_owned()))
+            }
+            (Some(KeysFrom::Store) | None, Some(address)) => Place::of_store(address, &store),
+            (None, None) => Err(KeysError::NoFile),
+        }
+    }
 }
 
 impl NewArgs {
@@ -203,14 +246,14 @@ impl NewArgs {
 }
 
 fn tell(
-    file: &KeyFile,
+    place: &Place,
     new: &NewArgs,
     added: &Added,
     told: &mut impl Write,
 ) -> Result<(), KeysError> {
-    let (path, tenant, id) = (file.path.display(), &new.tenant, &added.id);
+    let (name, tenant, id) = (place.name().display(), &new.tenant, &added.id);
     if added.new_file {
-        writeln!(told, "made {path}; a server reads it with --keys {path}")?;
+        writeln!(told, "made {name}; a server reads it with {}", place.flag())?;
     }
     if added.new_tenant {
         writeln!(told, "made tenant {tenant}")?;

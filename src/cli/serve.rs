@@ -3,6 +3,7 @@
 mod http;
 mod images;
 mod letters;
+pub(super) mod store;
 mod traces;
 
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ use crate::prompt::layout::named::LAYOUTS;
 use http::HttpArgs;
 use images::ImagesArgs;
 use letters::LettersArgs;
+use store::StoreArgs;
 use traces::TracesArgs;
 
 /// What to serve, and how.
@@ -59,6 +61,9 @@ pub struct ServeArgs {
 
     #[command(flatten)]
     http: HttpArgs,
+
+    #[command(flatten)]
+    store: StoreArgs,
 
     #[command(flatten)]
     traces: TracesArgs,
@@ -249,6 +254,7 @@ impl ServeArgs {
         config.model.context = self.context.map_or(ContextLimit::OfModel, ContextLimit::Tokens);
         self.engine.check_fake_flags(&mut faults);
         self.http.fill(&mut config, &mut faults);
+        self.store.fill(&mut config, &mut faults);
         self.traces.fill(&mut config);
         self.images.fill(&mut config);
         self.decision.fill(&mut config);

@@ -8,6 +8,25 @@ use clap::ValueEnum;
 
 use super::quantity::parse_bytes;
 
+/// The word for keys of the shared store in the place of a file's name.
+const KEYS_OF_STORE: &str = "store";
+
+/// Where tenants and their keys are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeysFrom {
+    /// In the shared store.
+    Store,
+    /// In this file.
+    File(PathBuf),
+}
+
+impl From<PathBuf> for KeysFrom {
+    /// `store` is the shared store, everything else a file: one of that name is `./store`.
+    fn from(path: PathBuf) -> Self {
+        if path.as_os_str() == KEYS_OF_STORE { Self::Store } else { Self::File(path) }
+    }
+}
+
 /// Where usage of the tenants is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum UsageDir {

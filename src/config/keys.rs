@@ -36,6 +36,11 @@ pub struct ApiKey {
 pub struct Secret(String);
 
 impl Secret {
+    /// A text that is not to be shown.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
     /// The text itself, to compare with.
     pub fn reveal(&self) -> &str {
         &self.0

@@ -38,6 +38,9 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// When to come back where too much is being registered: a registration takes seconds to minutes.
 const REGISTRATIONS_RETRY_AFTER: Duration = Duration::from_secs(5);
 
+/// When to come back where what servers share cannot be reached: it is tried again within that time.
+const STORE_RETRY_AFTER: Duration = Duration::from_secs(5);
+
 /// Codes that are also the reason where nothing else is wrong: a prompt that does not fit the context,
 /// a state that can never be held.
 const LENGTHS: [&str; 2] = ["too_long", "oversize"];
@@ -122,6 +125,11 @@ fn of_decision(error: &DecideError) -> Refusal {
             let reason = "registrations_full";
             let refusal = detail(429, "rate_limit_error", reason, &full.to_string());
             Refusal { retry_after: Some(REGISTRATIONS_RETRY_AFTER), ..refusal }
+        }
+        DecideError::Conflict(_) => usage(409, "version_conflict", &error.to_string()),
+        DecideError::StoreLost { .. } => {
+            let refusal = internal(503, "store_unavailable", &error.to_string());
+            Refusal { retry_after: Some(STORE_RETRY_AFTER), ..refusal }
         }
         DecideError::Internal { .. } => internal(500, "internal", "internal error"),
     }

@@ -85,7 +85,7 @@ pub(super) async fn remove(
     let answer = async |app: &App, _, parts: &Parts, body, _: &mut Ignored| {
         body::discard(&parts.headers, body).await;
         let (teaching, caller) = teaching(app, parts)?;
-        if teaching.unregister(&caller, kind, &id)? {
+        if teaching.unregister(&caller, kind, &id).await? {
             return Ok(respond::json(StatusCode::OK, json!({"removed": id}).to_string()));
         }
         Err(RequestFault::NoTask { id: respond::excerpt(&id) }.into())
@@ -122,7 +122,8 @@ pub(super) async fn import(
         let (teaching, caller) = teaching(app, parts)?;
         let json = json(app, parts, body).await?;
         let records = records(&json)?;
-        let loaded = body::off_the_runtime(|| teaching.import(&caller, kind, records))?;
+        let taken = body::off_the_runtime(|| teaching.import(&caller, kind, records));
+        let loaded = taken.await?;
         Ok(respond::json(StatusCode::OK, json!({"loaded": loaded}).to_string()))
     };
     in_dialect(&app, path.as_deref(), request, answer).await

@@ -76,6 +76,7 @@ fn description(status: u16) -> &'static str {
         404 => "There is no such model, prewarm or task",
         405 => "The path `import` is no task's",
         408 => "The body did not arrive in time",
+        409 => "Another server changed the task meanwhile",
         413 => "The body, or an image, is too large",
         414 => "The URI is too long",
         415 => "The body's type or encoding is not supported",

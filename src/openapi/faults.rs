@@ -9,7 +9,7 @@ use super::parameters::FAIRNESS_ID;
 use super::{Served, codes};
 use crate::dialect::problem::{Fault, ImageRefusal, ImageRefusalKind, RequestFault};
 use crate::dialect::{Dialect, words};
-use crate::error::{DecideError, Fact, Problem, RegistrationsFull, Step};
+use crate::error::{Conflict, DecideError, Fact, Problem, RegistrationsFull, Step};
 
 /// How far a request has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,11 +90,15 @@ impl Stage {
                     .collect()
             }
             Self::Reserved => requests(vec![RequestFault::MethodNotAllowed { method: word() }]),
-            Self::Teaches => vec![DecideError::Unsupported(word()).into(), internal()],
+            Self::Teaches => {
+                let lost = DecideError::StoreLost { detail: word() };
+                vec![DecideError::Unsupported(word()).into(), lost.into(), internal()]
+            }
             Self::Registers => {
                 let full = RegistrationsFull::OfKey { count: 1, count_max: 1 };
-                let full = Fault::from(DecideError::from(full));
-                invalid(dialect, codes::TASKS).into_iter().chain([full]).collect()
+                let conflict = Conflict { record: word(), based_on: 1, current: 2 };
+                let more = [DecideError::from(full).into(), DecideError::from(conflict).into()];
+                invalid(dialect, codes::TASKS).into_iter().chain(more).collect()
             }
         }
     }

@@ -81,12 +81,27 @@ fn details() -> Value {
                 "description": "Settings in effect: the tables of the configuration file, without secrets",
                 "additionalProperties": {"type": "object"},
             },
+            "store": store(),
             "limits": counts(&[
                 "reads", "tokens", "tenant_reads", "step_tokens", "step_rows", "chunk_tokens",
                 "wants", "registrations", "kv_bytes", "overflow_bytes",
             ]),
         },
     })
+}
+
+/// The store that several servers share.
+fn store() -> Value {
+    let mut store = counts(&["version", "reconnects"]);
+    store["properties"]["address"] = text();
+    store["properties"]["reached"] = json!({"type": "boolean"});
+    store["properties"]["since_s"] = seconds();
+    store["properties"]["heard_s"] = seconds();
+    store["properties"]["reason"] = json!({"type": ["string", "null"]});
+    store["type"] = json!(["object", "null"]);
+    store["description"] =
+        json!("The store that tasks are shared in, and since when it can be reached or cannot");
+    store
 }
 
 /// The tenants of whom most is open, and most kept.

@@ -154,7 +154,8 @@ fn codes_and_reasons_are_those_that_the_dialects_give() {
     assert_eq!(refused["type"]["enum"], json!(["Bad Request", "BadRequestError"]));
     assert_eq!(refused["code"]["enum"], json!([400]));
     let refused = &schema("/self/v1/systemone", "503")["error"]["properties"];
-    assert_eq!(refused["type"]["enum"], json!(["queue_full", "runtime_crashed", "shutting_down"]));
+    let listed = json!(["queue_full", "runtime_crashed", "shutting_down", "store_unavailable"]);
+    assert_eq!(refused["type"]["enum"], listed);
     let reasons = &at("/v1/systemone", "429")["headers"]["x-docket-reason"]["schema"]["enum"];
     let listed = json!([
         "displaced",

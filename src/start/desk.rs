@@ -3,21 +3,23 @@
 use super::StartError;
 use super::serving::decisio::{Settings, temperatures};
 use super::serving::{ModelFacts, first_name};
+use super::shared::Shared;
 use crate::config::{Config, SamplesDefault};
 use crate::decide::prompters::Prompters;
 use crate::prompt::layout::PerKind;
 use crate::tasks::desk::{Desk, DeskConfig};
 use crate::tasks::identity::Rendering;
 
-/// Opens what tasks are kept, and takes in those of a file.
+/// Opens what tasks are kept, here or where several servers share them, and takes in those of a file.
 pub(super) fn open(
     config: &Config,
     prompters: &Prompters,
     facts: &ModelFacts,
+    shared: Option<&Shared>,
 ) -> Result<Desk, StartError> {
     let letters = &config.letters;
     let named = (first_name(facts), facts.details["fingerprint"].as_str().unwrap_or("fake"));
-    let desk = Desk::open(DeskConfig {
+    let desk = DeskConfig {
         tasks: letters.tasks,
         abstention: letters.abstention,
         folder: letters.tasks_folder.clone(),
@@ -25,8 +27,12 @@ pub(super) fn open(
         profile: Rendering::new(&prompters.profile, profile_orders(config, prompters), named),
         letters: Rendering::new(&prompters.letters, prompters.letters.profile().samples, named),
         plain: Rendering::new(&prompters.plain, prompters.plain.profile().samples, named),
-    });
-    let desk = desk
+    };
+    if let Some(shared) = shared {
+        let (store, records, seen) = shared.records();
+        return Ok(Desk::shared(desk, store, (records, seen.version)));
+    }
+    let desk = Desk::open(desk)
         .map_err(|error| StartError::Setting { flag: "--tasks-dir", message: error.to_string() })?;
     if let Some(path) = &letters.tasks_file {
         let refused = |message: String| StartError::Setting {
@@ -99,7 +105,7 @@ mod tests {
             settings: serde_json::json!({}),
         };
         let fingerprints = |config: &Config| {
-            let desk = open(config, &prompters, &facts).unwrap();
+            let desk = open(config, &prompters, &facts, None).unwrap();
             Manner::ALL.map(|manner| desk.rendering(manner).fingerprint.clone())
         };
         let own = fingerprints(&config);

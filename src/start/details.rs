@@ -4,6 +4,8 @@
 use actors::{ActorKind, Config, Lane, LoadView, Snapshot};
 use serde_json::{Map, Value, json};
 
+use crate::store::{Reach, Version};
+
 /// `details.engine`.
 pub(super) fn engine(load: &LoadView) -> Value {
     json!({
@@ -157,6 +159,19 @@ pub(super) fn limits(config: &Config) -> Value {
         "registrations": registration.pending_max,
         "kv_bytes": cache.kv_bytes,
         "overflow_bytes": cache.overflow_bytes_max,
+    })
+}
+
+/// `details.store`: the store that several servers share; null without one.
+pub(super) fn store(reach: &Reach, version: Version) -> Value {
+    json!({
+        "address": reach.address,
+        "reached": reach.lost.is_none(),
+        "since_s": reach.since.as_secs_f64(),
+        "reason": reach.lost,
+        "heard_s": reach.heard.as_secs_f64(),
+        "reconnects": reach.reconnects,
+        "version": version.0,
     })
 }
 

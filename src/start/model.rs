@@ -284,6 +284,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
+    use crate::config::KeysFrom;
     use crate::models::ModelRef;
     use crate::prompt::layout::letters::AnswerSlot;
 
@@ -305,7 +306,7 @@ mod tests {
         let ratio = |config: &Config| actor_config(config, 1 << 30).cache.pin_tenant_ratio;
         let usual = actors::CacheConfig::default().pin_tenant_ratio;
         assert!((ratio(&config) - 1.0).abs() < 1e-12 && usual < 1.0);
-        config.http.keys = Some(PathBuf::from("keys.toml"));
+        config.http.keys = Some(KeysFrom::File(PathBuf::from("keys.toml")));
         assert!((ratio(&config) - usual).abs() < 1e-12);
     }
 

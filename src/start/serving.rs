@@ -73,12 +73,12 @@ impl Serving {
     /// Joins the parts.
     pub(super) fn new(
         decider: Decider,
-        (desk, settings): (Desk, Settings),
+        (desk, settings): (Arc<Desk>, Settings),
         (facts, metrics): (ModelFacts, PrometheusHandle),
         secret: [u8; 32],
         stall_after: Duration,
     ) -> Self {
-        let (decider, desk) = (Arc::new(decider), Arc::new(desk));
+        let decider = Arc::new(decider);
         let (own, shown) = (Arc::clone(&decider), Arc::clone(&desk));
         let teacher = Teacher::new(own, shown, secret, settings.clone());
         let started = Instant::now();
@@ -270,6 +270,7 @@ impl Service for Serving {
             "tenants": details::tenants(&snapshot),
             "state_boundary": details::registration(&snapshot),
             "limits": details::limits(config),
+            "store": self.desk.reach().map(|(reach, version)| details::store(&reach, version)),
             "config": self.facts.settings,
         });
         Health { ready: reason.is_none(), reason, dead, details }

@@ -1,19 +1,22 @@
-//! The tasks of all tenants: found for questions, listed, kept on disk.
+//! The tasks of all tenants: found for questions, listed, kept in a store.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod kept;
+
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use actors::TenantId;
 use serde_json::Value;
 
-use super::files::{self, Kind};
 use super::identity::Rendering;
 use super::order::Match;
 use super::record::{AbstentionTask, Task};
-use super::{HEADS_BYTES_MAX, TASKS_MAX};
+use crate::error::Conflict;
 use crate::prompt::identity;
 use crate::question::{Manner, Question};
+use crate::store::{
+    Follower as _, Loaded, Local, Reach, Record, Replica, Store, StoreError, Version,
+};
 
 /// How the desk is set up.
 #[derive(Debug, Clone)]
@@ -22,7 +25,7 @@ pub struct DeskConfig {
     pub tasks: bool,
     /// Whether thresholds of abstention are applied.
     pub abstention: bool,
-    /// Where tasks are kept; `None`: in memory alone.
+    /// Where tasks are kept that are not shared with other servers; `None`: in memory alone.
     pub folder: Option<PathBuf>,
     /// An option for not knowing that is offered without a task, in requests that have images' form.
     pub abstain_option: Option<String>,
@@ -38,49 +41,39 @@ pub struct DeskConfig {
 #[derive(Debug)]
 pub struct Desk {
     config: DeskConfig,
+    store: Arc<dyn Store>,
     held: RwLock<Held>,
 }
 
 #[derive(Debug, Default)]
 struct Held {
-    /// Records that were on disk at the start.
-    loaded: usize,
-    tasks: BTreeMap<TenantId, Vec<Arc<Task>>>,
-    abstentions: BTreeMap<TenantId, Vec<Arc<AbstentionTask>>>,
+    tasks: Replica<Arc<Task>>,
+    abstentions: Replica<Arc<AbstentionTask>>,
 }
 
-/// Why a record is not taken.
+/// Why a change is not made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
     /// There are too many, or they are too large.
     Full(String),
+    /// Somebody else changed the record meanwhile.
+    Conflict(Conflict),
+    /// The shared store cannot be reached; for the log.
+    Unavailable(String),
     /// It could not be written; for the log.
     Disk(String),
 }
 
-/// All that a tenant and its sub-tenants have.
-fn paid_by<'a, T>(
-    held: &'a BTreeMap<TenantId, Vec<Arc<T>>>,
-    payer: &'a str,
-) -> impl Iterator<Item = (&'a TenantId, &'a Arc<T>)> {
-    let own = held.iter().filter(move |(tenant, _)| tenant.payer() == payer);
-    own.flat_map(|(tenant, tasks)| tasks.iter().map(move |task| (tenant, task)))
-}
-
-/// Takes one out, and its tenant with the last; says whether there was one.
-fn without<T>(
-    held: &mut BTreeMap<TenantId, Vec<Arc<T>>>,
-    tenant: &TenantId,
-    is_it: impl Fn(&T) -> bool,
-) -> bool {
-    let Some(own) = held.get_mut(tenant) else { return false };
-    let before = own.len();
-    own.retain(|task| !is_it(task));
-    let is_less = own.len() < before;
-    if own.is_empty() {
-        held.remove(tenant);
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Conflict(conflict) => Self::Conflict(conflict),
+            StoreError::Full(message) => Self::Full(message),
+            StoreError::Unavailable(why) => Self::Unavailable(why),
+            StoreError::Schema { .. } => Self::Unavailable(error.to_string()),
+            StoreError::Disk(why) => Self::Disk(why),
+        }
     }
-    is_less
 }
 
 impl Desk {
@@ -89,31 +82,45 @@ impl Desk {
     /// # Errors
     /// A folder that cannot be read.
     pub fn open(config: DeskConfig) -> std::io::Result<Self> {
-        let stored = match &config.folder {
-            Some(folder) => files::read_all(folder)?,
-            None => Vec::new(),
+        let (store, Loaded(records)) = match &config.folder {
+            Some(folder) => Local::open(folder)?,
+            None => (Local::nowhere(), Loaded(Vec::new())),
         };
-        let desk = Self { config, held: RwLock::default() };
-        for stored in stored {
-            let taken = match stored.kind {
-                Kind::Task => Task::read(&stored.record).map(|task| {
-                    desk.note_foreign(&task.id, &task.fingerprint);
-                    desk.place(&stored.tenant, task);
-                }),
-                Kind::Abstention => AbstentionTask::read(&stored.record)
-                    .map(|task| desk.place_abstention(&stored.tenant, task)),
-            };
-            if taken.is_ok() {
-                desk.write().loaded += 1;
-            }
-            if let Err(why) = taken {
-                tracing::error!("a stored task is left out: {why}");
-            }
+        let desk = Self { config, store: Arc::new(store), held: RwLock::default() };
+        for record in records {
+            desk.take(record);
         }
         if let Some(folder) = &desk.config.folder {
-            tracing::info!("{} tasks loaded from {}", desk.read().loaded, folder.display());
+            tracing::info!("{} tasks loaded from {}", desk.count(), folder.display());
         }
         Ok(desk)
+    }
+
+    /// A desk over a store that others change too, with what was in it at the start, all of it up to
+    /// `seen`.
+    pub fn shared(
+        config: DeskConfig,
+        store: Arc<dyn Store>,
+        (records, seen): (Vec<Record>, Version),
+    ) -> Self {
+        let desk = Self { config, store, held: RwLock::default() };
+        for record in records {
+            desk.take(record);
+        }
+        desk.seen(seen);
+        tracing::info!("{} tasks loaded from the shared store", desk.count());
+        desk
+    }
+
+    fn count(&self) -> usize {
+        let held = self.read();
+        held.tasks.all().count() + held.abstentions.all().count()
+    }
+
+    /// How the shared store can be reached, and which of its changes are in; `None` where tasks are
+    /// not shared.
+    pub fn reach(&self) -> Option<(Reach, Version)> {
+        Some((self.store.reach()?, self.read().tasks.version()))
     }
 
     fn note_foreign(&self, id: &str, fingerprint: &str) {
@@ -139,7 +146,9 @@ impl Desk {
         for record in records {
             let task = Task::read(record)?;
             self.note_foreign(&task.id, &task.fingerprint);
-            self.place(&tenant, task);
+            let mut held = self.write();
+            let (version, id) = (held.tasks.next(), task.id.clone());
+            held.tasks.take((&tenant, &id), version, Some((Arc::new(task), 0)));
         }
         Ok(records.len())
     }
@@ -166,13 +175,15 @@ impl Desk {
         question: &Question,
     ) -> Vec<Arc<Task>> {
         let held = self.read();
-        let own = held.tasks.get(tenant).filter(|tasks| self.config.tasks && !tasks.is_empty());
-        let Some(tasks) = own else { return Vec::new() };
+        let tasks = if self.config.tasks { held.tasks.of(tenant) } else { Vec::new() };
+        if tasks.is_empty() {
+            return Vec::new();
+        }
         let rendering = self.rendering(manner);
         let key = identity::task_key(&rendering.layout, question);
         let fits =
             |task: &&Arc<Task>| task.task_key == key && task.fingerprint == rendering.fingerprint;
-        tasks.iter().filter(fits).cloned().collect()
+        tasks.into_iter().filter(fits).cloned().collect()
     }
 
     /// The abstention task that a question is of: exact sets and the extension first, then keys.
@@ -183,7 +194,7 @@ impl Desk {
         (question, images_form): (&Question, bool),
     ) -> Option<Arc<AbstentionTask>> {
         let held = self.read();
-        let tasks = held.abstentions.get(tenant).filter(|_| self.config.abstention)?;
+        let tasks = if self.config.abstention { held.abstentions.of(tenant) } else { Vec::new() };
         if tasks.is_empty() {
             return None;
         }
@@ -198,141 +209,101 @@ impl Desk {
         let by_keys = |task: &&Arc<AbstentionTask>| {
             task.matches == Match::OptionKeys && task.identity == keys
         };
-        let own = || tasks.iter().filter(|task| task.fingerprint == rendering.fingerprint);
+        let own = || tasks.iter().copied().filter(|task| task.fingerprint == rendering.fingerprint);
         own().find(is_exact).or_else(|| own().find(by_keys)).cloned()
     }
 
-    /// Takes tasks in, each in the place of one of the same id; on disk first. All or none, but where the
-    /// disk fails midway.
+    /// The last change of a shared store, on which a change is based that is worked on for long; `None`
+    /// where nobody else could change anything meanwhile.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn keep(&self, tenant: &TenantId, tasks: Vec<Task>) -> Result<(), Refused> {
-        {
-            let held = self.read();
-            let is_new =
-                |of: &TenantId, id: &str| of == tenant && tasks.iter().any(|task| task.id == id);
-            let own = paid_by(&held.tasks, tenant.payer());
-            let others: Vec<_> = own.filter(|(of, known)| !is_new(of, &known.id)).collect();
-            let new: BTreeSet<_> = tasks.iter().map(|task| &task.id).collect();
-            let bytes = others.iter().map(|(_, task)| task.head_bytes).sum::<usize>()
-                + tasks.iter().map(|task| task.head_bytes).sum::<usize>();
-            if others.len() + new.len() > TASKS_MAX {
-                return Err(Refused::Full(format!("{TASKS_MAX} tasks are registered at most")));
-            }
-            if bytes > HEADS_BYTES_MAX {
-                let message =
-                    format!("the heads would be {bytes} bytes, at most {HEADS_BYTES_MAX}");
-                return Err(Refused::Full(message));
-            }
+    /// [`Refused::Unavailable`] where no change could be made now.
+    pub async fn base(&self) -> Result<Option<Version>, Refused> {
+        if !self.is_shared() {
+            return Ok(None);
         }
-        for task in &tasks {
-            self.store(Kind::Task, (tenant, &task.id), &task.shown(true))?;
-        }
-        for task in tasks {
-            self.place(tenant, task);
-        }
-        Ok(())
+        Ok(Some(self.store.version().await?))
     }
 
-    /// The same of an abstention task.
+    /// Takes tasks in, each in the place of one of the same id; in the store first. All or none, but
+    /// where a disk fails midway.
     ///
     /// # Errors
     /// [`Refused`].
-    pub fn keep_abstention(
+    pub async fn keep(&self, tenant: &TenantId, tasks: Vec<Task>) -> Result<(), Refused> {
+        let base = self.base().await?;
+        self.keep_all(tenant, tasks, base).await
+    }
+
+    /// Takes a task in that was begun when `base` was asked for.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub async fn keep_based(
+        &self,
+        tenant: &TenantId,
+        task: Task,
+        base: Option<Version>,
+    ) -> Result<(), Refused> {
+        self.keep_all(tenant, vec![task], base).await
+    }
+
+    /// [`Self::keep`] of abstention tasks.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub async fn keep_abstention(
         &self,
         tenant: &TenantId,
         tasks: Vec<AbstentionTask>,
     ) -> Result<(), Refused> {
-        {
-            let held = self.read();
-            let own = paid_by(&held.abstentions, tenant.payer());
-            let old = own.map(|(of, task)| (of, &task.id));
-            let new = tasks.iter().map(|task| (tenant, &task.id));
-            let all: BTreeSet<_> = old.chain(new).collect();
-            if all.len() > TASKS_MAX {
-                let message = format!("{TASKS_MAX} abstention tasks are registered at most");
-                return Err(Refused::Full(message));
-            }
-        }
-        for task in &tasks {
-            self.store(Kind::Abstention, (tenant, &task.id), &task.record)?;
-        }
-        for task in tasks {
-            self.place_abstention(tenant, task);
-        }
-        Ok(())
+        let base = self.base().await?;
+        self.keep_all(tenant, tasks, base).await
     }
 
-    /// Removes a task; says whether there was one.
+    /// [`Self::keep_based`] of an abstention task.
     ///
     /// # Errors
-    /// [`Refused::Disk`].
-    pub fn remove(&self, tenant: &TenantId, id: &str) -> Result<bool, Refused> {
-        if !self.tasks(tenant).iter().any(|task| task.id == id) {
-            return Ok(false);
-        }
-        self.unstore(Kind::Task, (tenant, id))?;
-        let mut held = self.write();
-        Ok(without(&mut held.tasks, tenant, |task| task.id == id))
+    /// [`Refused`].
+    pub async fn keep_abstention_based(
+        &self,
+        tenant: &TenantId,
+        task: AbstentionTask,
+        base: Option<Version>,
+    ) -> Result<(), Refused> {
+        self.keep_all(tenant, vec![task], base).await
+    }
+
+    /// Removes a task, whoever changed it last; says whether there was one.
+    ///
+    /// # Errors
+    /// [`Refused::Disk`], [`Refused::Unavailable`].
+    pub async fn remove(&self, tenant: &TenantId, id: &str) -> Result<bool, Refused> {
+        self.remove_one::<Task>(tenant, id).await
     }
 
     /// The same of an abstention task.
     ///
     /// # Errors
-    /// [`Refused::Disk`].
-    pub fn remove_abstention(&self, tenant: &TenantId, id: &str) -> Result<bool, Refused> {
-        if !self.abstentions(tenant).iter().any(|task| task.id == id) {
-            return Ok(false);
-        }
-        self.unstore(Kind::Abstention, (tenant, id))?;
-        let mut held = self.write();
-        Ok(without(&mut held.abstentions, tenant, |task| task.id == id))
+    /// As [`Self::remove`].
+    pub async fn remove_abstention(&self, tenant: &TenantId, id: &str) -> Result<bool, Refused> {
+        self.remove_one::<AbstentionTask>(tenant, id).await
     }
 
     /// A tenant's tasks, oldest first.
     pub fn tasks(&self, tenant: &TenantId) -> Vec<Arc<Task>> {
-        self.read().tasks.get(tenant).cloned().unwrap_or_default()
+        self.read().tasks.of(tenant).into_iter().cloned().collect()
     }
 
     /// A tenant's abstention tasks, oldest first.
     pub fn abstentions(&self, tenant: &TenantId) -> Vec<Arc<AbstentionTask>> {
-        self.read().abstentions.get(tenant).cloned().unwrap_or_default()
+        self.read().abstentions.of(tenant).into_iter().cloned().collect()
     }
 
     /// All tasks of all tenants, for metrics.
     pub fn all(&self) -> Vec<(TenantId, Arc<Task>)> {
         let held = self.read();
-        let each = |(tenant, tasks): (&TenantId, &Vec<Arc<Task>>)| {
-            tasks.iter().map(|task| (tenant.clone(), Arc::clone(task))).collect::<Vec<_>>()
-        };
-        held.tasks.iter().flat_map(each).collect()
-    }
-
-    fn place(&self, tenant: &TenantId, task: Task) {
-        let mut held = self.write();
-        let own = held.tasks.entry(tenant.clone()).or_default();
-        own.retain(|known| known.id != task.id);
-        own.push(Arc::new(task));
-    }
-
-    fn place_abstention(&self, tenant: &TenantId, task: AbstentionTask) {
-        let mut held = self.write();
-        let own = held.abstentions.entry(tenant.clone()).or_default();
-        own.retain(|known| known.id != task.id);
-        own.push(Arc::new(task));
-    }
-
-    fn store(&self, kind: Kind, at: (&TenantId, &str), record: &Value) -> Result<(), Refused> {
-        let Some(folder) = &self.config.folder else { return Ok(()) };
-        files::write(folder, kind, at, record)
-            .map_err(|error| Refused::Disk(format!("{}: {error}", folder.display())))
-    }
-
-    fn unstore(&self, kind: Kind, at: (&TenantId, &str)) -> Result<(), Refused> {
-        let Some(folder) = &self.config.folder else { return Ok(()) };
-        files::remove(folder, kind, at)
-            .map_err(|error| Refused::Disk(format!("{}: {error}", folder.display())))
+        held.tasks.all().map(|(tenant, _, task)| (tenant.clone(), Arc::clone(task))).collect()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Held> {

@@ -76,6 +76,8 @@ pub async fn task(
     order: TaskOrder,
     progress: &Progress,
 ) -> Result<Value, DecideError> {
+    // What others make of it while its examples are read is not undone.
+    let base = desk.base().await.map_err(refused)?;
     let first = &order.examples[0];
     let (manner, kind) = (first.decision.manner, question(first).kind.clone());
     let (options, labels_max) = (kind.options(), reader.labels_max(manner, &kind));
@@ -114,7 +116,7 @@ pub async fn task(
     });
     let task = record.map_err(|why| internal(&why))?;
     let shown = task.shown(false);
-    desk.keep(&tenant, vec![task]).map_err(refused)?;
+    desk.keep_based(&tenant, task, base).await.map_err(refused)?;
     Ok(shown)
 }
 
@@ -128,6 +130,7 @@ pub async fn abstaining(
     order: AbstentionOrder,
     progress: &Progress,
 ) -> Result<Value, DecideError> {
+    let base = desk.base().await.map_err(refused)?;
     let manner = order.examples[0].decision.manner;
     let temperature = reader.temperatures(manner);
     let option = order.option.clone();
@@ -174,7 +177,7 @@ pub async fn abstaining(
         "created_at": now(),
     });
     let task = AbstentionTask::read(&record).map_err(|why| internal(&why))?;
-    desk.keep_abstention(&tenant, vec![task]).map_err(refused)?;
+    desk.keep_abstention_based(&tenant, task, base).await.map_err(refused)?;
     Ok(record)
 }
 
@@ -355,6 +358,8 @@ pub(crate) fn refused(refused: Refused) -> DecideError {
         Refused::Full(message) => {
             DecideError::Invalid(vec![Problem::new(vec!["id".into()], "tasks_full", message)])
         }
+        Refused::Conflict(conflict) => DecideError::Conflict(conflict),
+        Refused::Unavailable(detail) => DecideError::StoreLost { detail },
         Refused::Disk(detail) => DecideError::Internal { detail },
     }
 }

@@ -4,6 +4,7 @@ mod abstaining;
 mod applying;
 mod keeping;
 mod reading;
+mod sharing;
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -15,7 +16,7 @@ use serde_json::{Value as Wire, json};
 
 use super::EXAMPLES_MAX;
 use super::apply::plan;
-use super::desk::{Desk, DeskConfig};
+use super::desk::{Desk, DeskConfig, Refused};
 use super::identity::Rendering;
 use super::order::{self, TaskOrder};
 use super::record::{AbstentionTask, Task};
@@ -43,6 +44,25 @@ fn config() -> DeskConfig {
         profile: rendering("profile"),
         letters: rendering("letters"),
         plain: rendering("plain"),
+    }
+}
+
+/// Changes of a desk whose store answers at once.
+impl Desk {
+    fn keep_now(&self, tenant: &TenantId, tasks: Vec<Task>) -> Result<(), Refused> {
+        self.keep(tenant, tasks).now_or_never().expect("it answers at once")
+    }
+
+    fn keep_abstention_now(
+        &self,
+        tenant: &TenantId,
+        tasks: Vec<AbstentionTask>,
+    ) -> Result<(), Refused> {
+        self.keep_abstention(tenant, tasks).now_or_never().expect("it answers at once")
+    }
+
+    fn remove_now(&self, tenant: &TenantId, id: &str) -> Result<bool, Refused> {
+        self.remove(tenant, id).now_or_never().expect("it answers at once")
     }
 }
 
@@ -278,7 +298,7 @@ fn an_intent_head_is_not_read_in_two_orders_of_letters() {
             "c": {"shape": [3], "b64": "AAAAAAAAAAAAAAAA"},
         },
     });
-    desk.keep(&tenant("one"), vec![Task::read(&record).unwrap()]).unwrap();
+    desk.keep_now(&tenant("one"), vec![Task::read(&record).unwrap()]).unwrap();
     let mut once = decision(&routing("x"));
     assert!(plan(&desk, &tenant("one"), (&mut once, false), &EVEN).is_ok());
     assert!(once.questions[0].needs_hidden());

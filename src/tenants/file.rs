@@ -11,10 +11,11 @@ use actors::TenantId;
 use tempfile::NamedTempFile;
 
 use super::FILE_BYTES_MAX;
-use super::edit::{self, Change, EditError, Hindrance};
+use super::edit::{Change, EditError};
 use super::fault::Fault;
-use super::key::{Key, KeyHash, KeyId, KeyText};
-use super::ring::{Found, Keyring};
+use super::key::KeyId;
+use super::ring::Keyring;
+use super::text::{self, Added};
 use crate::watched::Stamp;
 
 /// Rights of a new file: its owner reads and writes.
@@ -32,21 +33,6 @@ const UNFINISHED: &str = ".docket-new";
 pub struct KeyFile {
     /// Where it is.
     pub path: PathBuf,
-}
-
-/// What was done to add a key.
-#[derive(Debug)]
-pub struct Added {
-    /// The key. It is not in the file and cannot be had again.
-    pub text: KeyText,
-    /// Its id.
-    pub id: KeyId,
-    /// Whose it is, with its settings as they now are.
-    pub keyring: Keyring,
-    /// Whether there was no file before.
-    pub new_file: bool,
-    /// Whether there was no such tenant before.
-    pub new_tenant: bool,
 }
 
 impl KeyFile {
@@ -84,23 +70,10 @@ impl KeyFile {
     ) -> Result<Added, EditError> {
         let locked = self.lock()?;
         let old = locked.text()?;
-        let before = match old.as_deref().filter(|text| !text.trim().is_empty()) {
-            Some(text) => Keyring::parse(text).map_err(|faults| self.faults(faults))?,
-            None => Keyring::default(),
-        };
-        let is_taken = |id: &KeyId| before.key(id).is_some();
-        let (id, text) = KeyText::draw(is_taken).map_err(EditError::NoRandomness)?;
-        let hash = KeyHash::of(text.reveal().as_bytes());
-        let key = Key { id: id.clone(), hash, created: Some(now), expires, note };
-        let edited = edit::add(old.as_deref().unwrap_or_default(), tenant, changes, &key);
-        let (new, keyring) = edited.map_err(|hindrance| self.hindered(hindrance))?;
-        // What is shown must be what will be let in.
-        if keyring.find(text.reveal().as_bytes(), now) == Found::Unknown {
-            return Err(self.hindered(Hindrance::Inline(format!("tenants.{tenant}"))));
-        }
+        let at = (self.path.as_path(), old.as_deref());
+        let (new, added) = text::with_key(at, (tenant, changes), (note, expires), now)?;
         locked.replace(&new)?;
-        let new_tenant = before.tenant(tenant).is_none();
-        Ok(Added { text, id, keyring, new_file: old.is_none(), new_tenant })
+        Ok(added)
     }
 
     /// Removes a key; returns whose it was.
@@ -111,31 +84,13 @@ impl KeyFile {
         let locked = self.lock()?;
         let absent = || io::Error::from(io::ErrorKind::NotFound);
         let old = locked.text()?.ok_or_else(|| self.io(absent()))?;
-        let before = Keyring::parse(&old).map_err(|faults| self.faults(faults))?;
-        let no_such = || EditError::NoSuchKey { path: self.path.clone(), id: id.clone() };
-        let tenant = before.key(id).ok_or_else(no_such)?.0.name.clone();
-        let edited = edit::remove(&old, &tenant.0, id);
-        let (new, keyring) = edited.map_err(|hindrance| self.hindered(hindrance))?;
-        if keyring.key(id).is_some() {
-            return Err(self.hindered(Hindrance::Inline(format!("tenants.{}", tenant.0))));
-        }
+        let (new, tenant) = text::without_key((self.path.as_path(), &old), id)?;
         locked.replace(&new)?;
         Ok(tenant)
     }
 
     fn io(&self, source: io::Error) -> EditError {
         EditError::Io { path: self.path.clone(), source }
-    }
-
-    fn faults(&self, faults: Vec<Fault>) -> EditError {
-        EditError::Faults { path: self.path.clone(), faults }
-    }
-
-    fn hindered(&self, hindrance: Hindrance) -> EditError {
-        match hindrance {
-            Hindrance::Faults(faults) => EditError::Refused { path: self.path.clone(), faults },
-            Hindrance::Inline(place) => EditError::Inline { path: self.path.clone(), place },
-        }
     }
 
     /// The file through links, so that it is replaced and not a link to it. A link that leads to no file

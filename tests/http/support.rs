@@ -310,17 +310,22 @@ impl Teaching for Stub {
         (id == "ticket one").then(|| serde_json::json!({"id": id, "state": "done"}))
     }
 
-    fn unregister(&self, _: &Caller, _: TaskKind, id: &str) -> Result<bool, DecideError> {
-        Ok(id == "ticket one")
+    fn unregister<'a>(
+        &'a self,
+        _: &'a Caller,
+        _: TaskKind,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<bool, DecideError>> {
+        Box::pin(async move { Ok(id == "ticket one") })
     }
 
-    fn import(
-        &self,
-        _: &Caller,
+    fn import<'a>(
+        &'a self,
+        _: &'a Caller,
         _: TaskKind,
         _: Vec<serde_json::Value>,
-    ) -> Result<Vec<String>, DecideError> {
-        Ok(Vec::new())
+    ) -> BoxFuture<'a, Result<Vec<String>, DecideError>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 
     fn settings(&self, _: Option<&Caller>) -> serde_json::Value {

@@ -7,9 +7,10 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::KeysError;
+use super::place::{Loaded, Place};
 use crate::cli::switch::switch;
 use crate::config::quantity::bytes_as_typed;
-use crate::tenants::{Key, KeyFile, Keyring, Settings, Tenant, moment};
+use crate::tenants::{Key, Keyring, Settings, Tenant, moment};
 
 /// What stands where there is nothing: no limit of the tenant's own, no right, no key.
 const NONE: &str = "-";
@@ -24,15 +25,14 @@ pub struct ListArgs {
 
 /// Prints all tenants; a warning of the file's rights goes to `told`.
 pub(super) fn run(
-    file: &KeyFile,
+    place: &Place,
     arguments: &ListArgs,
     now: SystemTime,
     (out, told): (&mut impl Write, &mut impl Write),
 ) -> Result<(), KeysError> {
-    let (keyring, stamp) =
-        file.load().map_err(|faults| KeysError::Faults(file.path.clone(), faults))?;
-    if let Some(warning) = stamp.warning() {
-        writeln!(told, "warning: {}: {warning}", file.path.display())?;
+    let Loaded { keyring, warning } = place.load()?;
+    if let Some(warning) = warning {
+        writeln!(told, "warning: {}: {warning}", place.name().display())?;
     }
     if arguments.json {
         let tenants: Vec<Value> = keyring.tenants().map(|tenant| json_of(tenant, now)).collect();

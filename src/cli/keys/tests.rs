@@ -40,6 +40,10 @@ fn run_in(folder: &TempDir, typed: &[&str]) -> Ran {
     run_at(folder, typed, now())
 }
 
+fn of_file(file: Option<PathBuf>, command: KeysCommand) -> KeysArgs {
+    KeysArgs { file, store: None, store_password_file: None, store_ca: None, command }
+}
+
 fn ring(folder: &TempDir) -> Keyring {
     KeyFile::new(folder.path().join("keys.toml")).load().unwrap().0
 }
@@ -208,7 +212,7 @@ fn what_is_not_there_is_told_by_name() {
 #[test]
 fn without_a_file_both_ways_to_name_one_are_told() {
     for file in [None, Some(PathBuf::new())] {
-        let arguments = KeysArgs { file, command: KeysCommand::List(ListArgs::default()) };
+        let arguments = of_file(file, KeysCommand::List(ListArgs::default()));
         let outcome = run(&arguments, now(), (&mut Vec::new(), &mut Vec::new()));
         let error = outcome.unwrap_err().to_string();
         assert!(error.contains("--file") && error.contains("DOCKET_KEYS"), "{error}");
@@ -229,8 +233,26 @@ fn a_key_that_could_not_be_printed_is_to_be_revoked() {
     let folder = TempDir::new().unwrap();
     let file = Some(folder.path().join("keys.toml"));
     let new = NewArgs { tenant: "acme".to_owned(), ..NewArgs::default() };
-    let arguments = KeysArgs { file, command: KeysCommand::New(Box::new(new)) };
+    let arguments = of_file(file, KeysCommand::New(Box::new(new)));
     let error = run(&arguments, now(), (&mut Closed, &mut Vec::new())).unwrap_err().to_string();
     let id = ring(&folder).tenant("acme").unwrap().keys[0].id.clone();
     assert!(error.contains(&format!("revoke key {id}")), "{error}");
+}
+
+#[test]
+fn a_file_and_a_store_are_not_both_edited() {
+    let (mut out, mut told) = (Vec::new(), Vec::new());
+    let mut refused = |file: Option<&str>, store: Option<&str>| {
+        let command = KeysCommand::List(ListArgs::default());
+        let mut arguments = of_file(file.map(PathBuf::from), command);
+        arguments.store = store.map(Secret::new);
+        run(&arguments, now(), (&mut out, &mut told)).unwrap_err().to_string()
+    };
+    let address = "postgres://ann:hunter2@nowhere/docket";
+    let both = refused(Some("keys.toml"), Some(address));
+    assert!(both.contains("keys.toml and a store are both named"), "{both}");
+    assert!(refused(Some("store"), None).contains("give --store"));
+    assert!(refused(None, None).contains("no key file is named"));
+    let faulty = refused(Some("store"), Some("mysql://ann:hunter2@nowhere"));
+    assert!(faulty.starts_with("--store: ") && !faulty.contains("hunter2"), "{faulty}");
 }

@@ -11,7 +11,7 @@ use crate::cli::named::one_of;
 use crate::cli::switch::switch;
 use crate::config::keys::ApiKey;
 use crate::config::quantity::{parse_bytes, parse_duration};
-use crate::config::{Config, Faults, TlsFiles, UsageDir};
+use crate::config::{Config, Faults, KeysFrom, TlsFiles, UsageDir};
 use crate::dialect::problem::FullStatus;
 
 #[derive(Debug, Default, Args)]
@@ -32,8 +32,8 @@ pub(super) struct HttpArgs {
     api_key: Vec<Listed>,
 
     /// File of tenants and their keys, which `docket keys` writes; read again when it changes or at a
-    /// SIGHUP [default: none]
-    #[arg(long, env = "DOCKET_KEYS", value_name = "FILE")]
+    /// SIGHUP; `store`: those of --store [default: none]
+    #[arg(long, env = "DOCKET_KEYS", value_name = "FILE|store")]
     keys: Option<PathBuf>,
 
     /// Let everybody in, from other machines too, where there are no keys
@@ -91,7 +91,7 @@ impl HttpArgs {
         let http = &mut config.http;
         set(&mut http.host, self.host);
         set(&mut http.port, self.port);
-        http.keys = self.keys;
+        http.keys = self.keys.map(KeysFrom::from);
         http.usage = match self.usage_dir {
             None => UsageDir::Usual,
             Some(folder) if folder.as_os_str() == "off" => UsageDir::Off,

@@ -13,6 +13,7 @@ use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
 use crate::cli::listed::Listed;
 use crate::cli::{Cli, causes};
+use crate::config::keys::Secret;
 use crate::tenants::shown;
 
 /// The flag that names the file, which is the only one that cannot stand in it.
@@ -26,9 +27,10 @@ const MODEL: &str = "model";
 
 /// The tables of the file by the headings of the help, in their order in what is shown. A heading that
 /// is not here is its own table, in lower case with `_`.
-pub(super) const TABLES: [(&str, &str); 9] = [
+pub(super) const TABLES: [(&str, &str); 10] = [
     ("", MODEL),
     ("The wire", "http"),
+    ("The shared store", "store"),
     ("Images, for models that see them", "images"),
     ("Decisions", "decisions"),
     ("The decisio dialect, and tasks", "letters"),
@@ -123,7 +125,12 @@ impl Known {
     /// Whether every text can be its value, so that none of them is a number.
     pub(super) fn is_text(&self) -> bool {
         let parsed = self.arg.get_value_parser().type_id();
-        let texts = [TypeId::of::<String>(), TypeId::of::<PathBuf>(), TypeId::of::<Listed>()];
+        let texts = [
+            TypeId::of::<String>(),
+            TypeId::of::<PathBuf>(),
+            TypeId::of::<Listed>(),
+            TypeId::of::<Secret>(),
+        ];
         texts.into_iter().any(|text| parsed == text)
     }
 

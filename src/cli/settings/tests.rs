@@ -9,6 +9,7 @@ use tempfile::NamedTempFile;
 use super::*;
 use crate::cli::Command;
 use crate::cli::config::ConfigCommand;
+use crate::config::KeysFrom;
 
 /// Texts of which each setting takes some.
 const TEXTS: [&str; 26] = [
@@ -168,7 +169,8 @@ fn a_check_looks_further_though_there_are_faults() {
     let [flag, path] = with(&file);
     let fault = |flag, message: &str| config::Fault { flag, message: message.to_owned() };
     let told = checked(&[flag, path, "--threads", "0"], |config, is_sound| {
-        assert_eq!((config.http.keys.clone(), is_sound), (Some(PathBuf::from("k.toml")), false));
+        let keys = Some(KeysFrom::File(PathBuf::from("k.toml")));
+        assert_eq!((config.http.keys.clone(), is_sound), (keys, false));
         vec![fault("--keys", "it is faulty"), fault("--threads", "a second time")]
     });
     let places: Vec<&str> = told.iter().map(|told| told.split_once(": ").unwrap().0).collect();

@@ -51,6 +51,8 @@ pub(in crate::dialect) fn decisio(fault: &Fault, full: FullStatus) -> Refusal {
         Fault::Decide(
             DecideError::Read(_)
             | DecideError::RegistrationsFull(_)
+            | DecideError::Conflict(_)
+            | DecideError::StoreLost { .. }
             | DecideError::Internal { .. }
             | DecideError::UnknownModel { .. },
         )

@@ -74,6 +74,8 @@ fn of_decision(error: &DecideError, usual: &Refusal) -> Told {
             with(unknown, [("available_profiles", json!(available))])
         }
         DecideError::RegistrationsFull(full) => told(503, "server_overloaded", full),
+        DecideError::Conflict(conflict) => told(409, INVALID_REQUEST, conflict),
+        DecideError::StoreLost { .. } => server_error(usual),
         DecideError::Read(error) => of_read(error, usual),
         DecideError::Internal { .. } => told(500, "server_error", "the decision failed"),
     }

@@ -9,13 +9,14 @@ use super::{Fault, FullStatus, ImageRefusal, ImageRefusalKind, Refusal, RequestF
 use crate::error::{DecideError, Problem, Step};
 
 /// Types by status; what is not listed is the server's fault.
-const TYPES: [(u16, &str); 10] = [
+const TYPES: [(u16, &str); 11] = [
     (400, INVALID),
     (401, "authentication_error"),
     (403, "permission_error"),
     (404, INVALID),
     (405, INVALID),
     (408, "timeout"),
+    (409, INVALID),
     (413, INVALID),
     (414, INVALID),
     (429, "rate_limit_error"),
@@ -93,6 +94,8 @@ fn of_decision(error: &DecideError, refusal: &Refusal) -> Told {
         | DecideError::UnknownProfile { .. }
         | DecideError::NoReadStrategy(_)
         | DecideError::RegistrationsFull(_)
+        | DecideError::Conflict(_)
+        | DecideError::StoreLost { .. }
         | DecideError::Read(
             ReadError::Rejected(_)
             | ReadError::Engine(_)

@@ -55,6 +55,8 @@ fn of_decision(error: &DecideError) -> (u16, &'static str) {
         | DecideError::NoReadStrategy(_) => (422, "unsupported_capability"),
         DecideError::UnknownModel { .. } => (404, "model_not_found"),
         DecideError::RegistrationsFull(_) => (429, "queue_full"),
+        DecideError::Conflict(_) => (409, "conflict"),
+        DecideError::StoreLost { .. } => (503, "store_unavailable"),
         DecideError::Read(error) => of_read(error),
         DecideError::Internal { .. } => (500, "internal_error"),
     }

@@ -1,7 +1,7 @@
 //! The table of failures: statuses, bodies, what is told and what is not.
 
 use super::*;
-use crate::error::RegistrationsFull;
+use crate::error::{Conflict, RegistrationsFull};
 
 fn shape(fault: impl Into<Fault>) -> (u16, Value, Option<Duration>) {
     let refusal = systemone(&fault.into(), FullStatus::default());
@@ -60,6 +60,26 @@ fn too_many_registrations_are_told_in_words_of_their_own() {
     let body: Value = serde_json::from_str(&refusal.body).unwrap();
     assert_eq!((refusal.status, refusal.reason), (429, "registrations_full"));
     assert!(body["detail"].as_str().unwrap().contains("it would be more than 10"), "{body}");
+}
+
+#[test]
+fn what_servers_share_is_refused_in_the_words_of_each_dialect() {
+    let conflict = Conflict { record: "task refunds".to_owned(), based_on: 41, current: 43 };
+    let conflict = Fault::from(DecideError::from(conflict));
+    let lost = Fault::from(DecideError::StoreLost { detail: "db.internal:5432".to_owned() });
+    let full = FullStatus::ServiceUnavailable;
+    let refusal = systemone(&conflict, full);
+    assert_eq!((refusal.status, refusal.reason), (409, "version_conflict"));
+    assert_eq!(refusal.retry_after, None, "to send it again as it is would undo what others did");
+    let named = |text: &str| refusal.body.contains(text);
+    assert!(named("task refunds") && named("version 41,") && named("version 43 "), "{refusal:?}");
+    for dialect in [systemone, decisio, openai, vllm, selfserve, gmlx] {
+        assert_eq!(dialect(&conflict, full).status, 409);
+        let refusal = dialect(&lost, full);
+        assert_eq!((refusal.status, refusal.reason), (503, "store_unavailable"));
+        assert_eq!(refusal.retry_after, Some(STORE_RETRY_AFTER));
+        assert!(!refusal.body.contains("db.internal"), "{}", refusal.body);
+    }
 }
 
 #[test]

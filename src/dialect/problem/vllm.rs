@@ -68,6 +68,8 @@ fn of_decision(fault: &DecideError) -> (u16, Value) {
             error(501, "NotImplementedError", message, None)
         }
         DecideError::RegistrationsFull(full) => unavailable(&full.to_string()),
+        DecideError::Conflict(conflict) => error(409, phrase(409), &conflict.to_string(), None),
+        DecideError::StoreLost { .. } => unavailable(&fault.to_string()),
         DecideError::Read(fault) => of_read(fault),
         DecideError::Internal { .. } => internal("internal error"),
     }
@@ -165,6 +167,7 @@ fn phrase(status: u16) -> &'static str {
         404 => "Not Found",
         405 => "Method Not Allowed",
         408 => "Request Timeout",
+        409 => "Conflict",
         413 => "Request Entity Too Large",
         414 => "Request-URI Too Long",
         429 => "Too Many Requests",

@@ -203,6 +203,8 @@ fn of_state(index: usize, error: DecideError) -> DecideError {
         | DecideError::UnknownProfile { .. }
         | DecideError::NoReadStrategy(_)
         | DecideError::RegistrationsFull(_)
+        | DecideError::Conflict(_)
+        | DecideError::StoreLost { .. }
         | DecideError::Internal { .. }) => return other,
     };
     let renamed = |problem: Problem| {

@@ -61,6 +61,42 @@ impl Inner {
             }
         }
     }
+
+    /// The record of a task that is there.
+    fn record(&self, tenant: &TenantId, kind: TaskKind, id: &str) -> Option<Value> {
+        match kind {
+            TaskKind::Correction => {
+                let tasks = self.desk.tasks(tenant);
+                tasks.iter().find(|task| task.id == id).map(|task| task.shown(false))
+            }
+            TaskKind::Abstention => {
+                let tasks = self.desk.abstentions(tenant);
+                tasks.iter().find(|task| task.id == id).map(|task| task.record.clone())
+            }
+        }
+    }
+
+    /// Records that were fitted before, as tasks with their ids.
+    ///
+    /// * `read`: gives id, fingerprint and task of a record.
+    fn imported<T>(
+        &self,
+        records: &[Value],
+        read: impl Fn(&Value) -> Result<(String, String, T), String>,
+    ) -> Result<(Vec<String>, Vec<T>), DecideError> {
+        let known = Manner::ALL.map(|manner| self.desk.rendering(manner).fingerprint.clone());
+        let (mut ids, mut tasks) = (Vec::new(), Vec::new());
+        for (index, record) in records.iter().enumerate() {
+            let (id, fingerprint, task) = read(record).map_err(|why| refused(index, &why))?;
+            if !known.contains(&fingerprint) {
+                let why = "it was fitted under another model or layout: register it again";
+                return Err(refused(index, why));
+            }
+            ids.push(id);
+            tasks.push(task);
+        }
+        Ok((ids, tasks))
+    }
 }
 
 impl Reader for Inner {
@@ -141,67 +177,64 @@ impl Teaching for Teacher {
     }
 
     fn registration(&self, caller: &Caller, kind: TaskKind, id: &str) -> Option<Value> {
-        if let Some(job) = self.inner.jobs.find(&caller.tenant, kind, id) {
+        let record = self.inner.record(&caller.tenant, kind, id);
+        let job = self.inner.jobs.find(&caller.tenant, kind, id);
+        if let Some(job) = job.filter(|job| job.is_current(record.as_ref())) {
             return Some(job.shown());
         }
-        // One that was registered before the start, or imported.
-        let (desk, tenant) = (&self.inner.desk, &caller.tenant);
-        let record = match kind {
-            TaskKind::Correction => {
-                desk.tasks(tenant).iter().find(|task| task.id == id).map(|task| task.shown(false))
-            }
-            TaskKind::Abstention => {
-                let tasks = desk.abstentions(tenant);
-                tasks.iter().find(|task| task.id == id).map(|task| task.record.clone())
-            }
-        }?;
-        Some(json!({"id": id, "state": "done", "record": record}))
+        // One that was registered before the start or on another server, or imported.
+        Some(json!({"id": id, "state": "done", "record": record?}))
     }
 
-    fn unregister(&self, caller: &Caller, kind: TaskKind, id: &str) -> Result<bool, DecideError> {
-        let desk = &self.inner.desk;
-        let was_running = self.inner.jobs.stop(&caller.tenant, kind, id);
-        let was_there = match kind {
-            TaskKind::Correction => desk.remove(&caller.tenant, id),
-            TaskKind::Abstention => desk.remove_abstention(&caller.tenant, id),
-        };
-        Ok(was_there.map_err(register::refused)? || was_running)
+    fn unregister<'a>(
+        &'a self,
+        caller: &'a Caller,
+        kind: TaskKind,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<bool, DecideError>> {
+        async move {
+            let (desk, tenant) = (&self.inner.desk, &caller.tenant);
+            let was_running = self.inner.jobs.stop(tenant, kind, id);
+            let was_there = match kind {
+                TaskKind::Correction => desk.remove(tenant, id).await,
+                TaskKind::Abstention => desk.remove_abstention(tenant, id).await,
+            };
+            Ok(was_there.map_err(register::refused)? || was_running)
+        }
+        .boxed()
     }
 
-    fn import(
-        &self,
-        caller: &Caller,
+    fn import<'a>(
+        &'a self,
+        caller: &'a Caller,
         kind: TaskKind,
         records: Vec<Value>,
-    ) -> Result<Vec<String>, DecideError> {
-        let desk = &self.inner.desk;
-        let known = Manner::ALL.map(|manner| desk.rendering(manner).fingerprint.clone());
-        let check = |index: usize, fingerprint: &str| {
-            if known.iter().any(|known| known == fingerprint) {
-                return Ok(());
-            }
-            Err(refused(index, "it was fitted under another model or layout: register it again"))
-        };
+    ) -> BoxFuture<'a, Result<Vec<String>, DecideError>> {
+        let (desk, tenant) = (&self.inner.desk, &caller.tenant);
         match kind {
             TaskKind::Correction => {
-                let mut tasks = Vec::with_capacity(records.len());
-                for (index, record) in records.iter().enumerate() {
-                    let task = Task::read(record).map_err(|why| refused(index, &why))?;
-                    check(index, &task.fingerprint)?;
-                    tasks.push(task);
+                let read = |record: &Value| {
+                    let task = Task::read(record)?;
+                    Ok((task.id.clone(), task.fingerprint.clone(), task))
+                };
+                let tasks = self.inner.imported(&records, read);
+                async move {
+                    let (ids, tasks) = tasks?;
+                    desk.keep(tenant, tasks).await.map(|()| ids).map_err(unkept)
                 }
-                let ids = tasks.iter().map(|task| task.id.clone()).collect();
-                desk.keep(&caller.tenant, tasks).map(|()| ids).map_err(unkept)
+                .boxed()
             }
             TaskKind::Abstention => {
-                let mut tasks = Vec::with_capacity(records.len());
-                for (index, record) in records.iter().enumerate() {
-                    let task = AbstentionTask::read(record).map_err(|why| refused(index, &why))?;
-                    check(index, &task.fingerprint)?;
-                    tasks.push(task);
+                let read = |record: &Value| {
+                    let task = AbstentionTask::read(record)?;
+                    Ok((task.id.clone(), task.fingerprint.clone(), task))
+                };
+                let tasks = self.inner.imported(&records, read);
+                async move {
+                    let (ids, tasks) = tasks?;
+                    desk.keep_abstention(tenant, tasks).await.map(|()| ids).map_err(unkept)
                 }
-                let ids = tasks.iter().map(|task| task.id.clone()).collect();
-                desk.keep_abstention(&caller.tenant, tasks).map(|()| ids).map_err(unkept)
+                .boxed()
             }
         }
     }
@@ -218,7 +251,9 @@ fn unkept(refused: Refused) -> DecideError {
         Refused::Full(message) => {
             DecideError::Invalid(vec![Problem::new(vec!["tasks".into()], "tasks_full", message)])
         }
-        Refused::Disk(detail) => DecideError::Internal { detail },
+        other @ (Refused::Conflict(_) | Refused::Unavailable(_) | Refused::Disk(_)) => {
+            register::refused(other)
+        }
     }
 }
 

@@ -28,7 +28,7 @@ fn a_declared_option_is_believed_above_its_threshold_alone() {
     let kind = decision(&routing("x")).questions[0].kind.clone();
     let set = crate::prompt::identity::option_set(&named::KEYS, &kind);
     let task = abstention(&json!({"key": "none"}), "option_set", &set);
-    desk.keep_abstention(&tenant("one"), vec![task]).unwrap();
+    desk.keep_abstention_now(&tenant("one"), vec![task]).unwrap();
     let chosen = |p: &[f64]| {
         let answer = finished(&desk, &routing("x"), false, p);
         let Value::Choice { chosen, keys, probabilities, .. } = answer.value else { panic!() };
@@ -47,7 +47,7 @@ fn a_declared_option_is_believed_above_its_threshold_alone() {
 fn an_appended_option_is_offered_in_the_form_of_images_and_taken_out_of_the_answer() {
     let desk = desk();
     let task = abstention(&json!({"append": "It cannot be told."}), "imajev_extension", "");
-    desk.keep_abstention(&tenant("one"), vec![task]).unwrap();
+    desk.keep_abstention_now(&tenant("one"), vec![task]).unwrap();
     let plain = finished(&desk, &routing("x"), false, &[0.5, 0.3, 0.2]);
     assert_eq!(plain.learned.abstention, None);
     let offered = finished(&desk, &routing("x"), true, &[0.3, 0.2, 0.1, 0.4]);
@@ -106,7 +106,7 @@ fn certifying() -> Task {
 #[test]
 fn a_question_without_an_answer_is_never_certified() {
     let desk = desk();
-    desk.keep(&tenant("one"), vec![certifying()]).unwrap();
+    desk.keep_now(&tenant("one"), vec![certifying()]).unwrap();
     let kind = decision(&routing("x")).questions[0].kind.clone();
     let set = crate::prompt::identity::option_set(&named::KEYS, &kind);
     let certified = |p: &[f64], images_form: bool| {
@@ -115,16 +115,16 @@ fn a_question_without_an_answer_is_never_certified() {
     };
     assert_eq!(certified(&[0.1, 0.8, 0.1], false), Some(true));
     let task = abstention(&json!({"key": "none"}), "option_set", &set);
-    desk.keep_abstention(&tenant("one"), vec![task]).unwrap();
+    desk.keep_abstention_now(&tenant("one"), vec![task]).unwrap();
     assert_eq!(certified(&[0.1, 0.2, 0.7], false), Some(false), "it counts as unanswered");
     let mut unsure = abstention(&json!({"key": "none"}), "option_set", &set);
     unsure.threshold = Some(0.999);
-    desk.keep_abstention(&tenant("one"), vec![unsure]).unwrap();
+    desk.keep_abstention_now(&tenant("one"), vec![unsure]).unwrap();
     assert_eq!(certified(&[0.01, 0.02, 0.97], false), Some(false), "the answer is another one");
     let desk = self::desk();
-    desk.keep(&tenant("one"), vec![certifying()]).unwrap();
+    desk.keep_now(&tenant("one"), vec![certifying()]).unwrap();
     let appended = abstention(&json!({"append": "It cannot be told."}), "imajev_extension", "");
-    desk.keep_abstention(&tenant("one"), vec![appended]).unwrap();
+    desk.keep_abstention_now(&tenant("one"), vec![appended]).unwrap();
     let answer = finished(&desk, &routing("x"), true, &[0.8, 0.05, 0.05, 0.1]);
     assert_eq!(answer.learned.certified, None, "with another option it is another question");
 }

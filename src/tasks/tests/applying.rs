@@ -3,7 +3,6 @@
 use super::abstaining::{abstention, finished};
 use super::*;
 use crate::question::answer::Certified;
-use crate::tasks::desk::Refused;
 use crate::tasks::{HEADS_BYTES_MAX, TASKS_MAX};
 
 /// A task of the routing question with a bias, and a certificate where one is given.
@@ -31,8 +30,8 @@ fn with_none(threshold: f64, matches: &str) -> AbstentionTask {
 
 fn kept(config: DeskConfig, tasks: Vec<Task>, abstentions: Vec<AbstentionTask>) -> Desk {
     let desk = Desk::open(config).unwrap();
-    desk.keep(&tenant("one"), tasks).unwrap();
-    desk.keep_abstention(&tenant("one"), abstentions).unwrap();
+    desk.keep_now(&tenant("one"), tasks).unwrap();
+    desk.keep_abstention_now(&tenant("one"), abstentions).unwrap();
     desk
 }
 
@@ -154,7 +153,7 @@ fn a_head_is_applied_to_several_orders_of_the_profile() {
             "c": {"shape": [3], "b64": "AAAAAAAAAAAAAAAA"},
         },
     });
-    desk.keep(&tenant("one"), vec![Task::read(&record).unwrap()]).unwrap();
+    desk.keep_now(&tenant("one"), vec![Task::read(&record).unwrap()]).unwrap();
     let mut twice = Decision { manner: Manner::Profile, ..decision(&routing("x")) };
     twice.samples = Some(Samples::Count(2));
     let plan = plan(&desk, &tenant("one"), (&mut twice, false), &EVEN).unwrap();
@@ -165,8 +164,9 @@ fn a_head_is_applied_to_several_orders_of_the_profile() {
 fn a_task_takes_the_place_of_one_of_its_name_and_what_is_too_much_is_refused() {
     let desk = desk();
     for bias in [1.0, 2.0] {
-        desk.keep(&tenant("one"), vec![task("t", [bias, 0.0, 0.0], &Wire::Null)]).unwrap();
-        desk.keep_abstention(&tenant("one"), vec![with_none(bias / 4.0, "option_set")]).unwrap();
+        desk.keep_now(&tenant("one"), vec![task("t", [bias, 0.0, 0.0], &Wire::Null)]).unwrap();
+        desk.keep_abstention_now(&tenant("one"), vec![with_none(bias / 4.0, "option_set")])
+            .unwrap();
     }
     let (tasks, abstentions) = (desk.tasks(&tenant("one")), desk.abstentions(&tenant("one")));
     assert_eq!((tasks.len(), abstentions.len()), (1, 1));
@@ -179,15 +179,15 @@ fn a_task_takes_the_place_of_one_of_its_name_and_what_is_too_much_is_refused() {
         task
     };
     let half = HEADS_BYTES_MAX / 2;
-    desk.keep(&tenant("one"), vec![heavy("h1", half), heavy("h2", half)]).unwrap();
-    let refused = desk.keep(&tenant("one"), vec![heavy("h3", 1)]);
+    desk.keep_now(&tenant("one"), vec![heavy("h1", half), heavy("h2", half)]).unwrap();
+    let refused = desk.keep_now(&tenant("one"), vec![heavy("h3", 1)]);
     assert!(matches!(refused, Err(Refused::Full(_))), "{refused:?}");
-    desk.keep(&tenant("one"), vec![heavy("h1", half - 1), heavy("h3", 1)]).unwrap();
+    desk.keep_now(&tenant("one"), vec![heavy("h1", half - 1), heavy("h3", 1)]).unwrap();
 
     let named = |n: usize| AbstentionTask { id: format!("t{n}"), ..with_none(0.5, "option_set") };
-    let refused = desk.keep_abstention(&tenant("one"), (0..TASKS_MAX).map(named).collect());
+    let refused = desk.keep_abstention_now(&tenant("one"), (0..TASKS_MAX).map(named).collect());
     assert!(matches!(refused, Err(Refused::Full(_))), "one is there already");
-    let refused = desk.keep_abstention(&tenant("one/sub"), (0..TASKS_MAX).map(named).collect());
+    let refused = desk.keep_abstention_now(&tenant("one/sub"), (0..TASKS_MAX).map(named).collect());
     assert!(matches!(refused, Err(Refused::Full(_))), "{refused:?}");
-    desk.keep_abstention(&tenant("two"), (0..TASKS_MAX).map(named).collect()).unwrap();
+    desk.keep_abstention_now(&tenant("two"), (0..TASKS_MAX).map(named).collect()).unwrap();
 }

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::tasks::TASKS_MAX;
-use crate::tasks::desk::Refused;
 
 #[test]
 fn records_that_contradict_themselves_are_refused() {
@@ -46,8 +45,8 @@ async fn tasks_are_kept_on_disk_and_damaged_files_are_left_out() {
     let again = Desk::open(config.clone()).unwrap();
     assert_eq!(again.tasks(&tenant("one")).len(), 1);
     assert_eq!(again.tasks(&tenant("two")).len(), 0);
-    assert_eq!(again.remove(&tenant("two"), "t"), Ok(false));
-    assert_eq!(again.remove(&tenant("one"), "t"), Ok(true));
+    assert_eq!(again.remove_now(&tenant("two"), "t"), Ok(false));
+    assert_eq!(again.remove_now(&tenant("one"), "t"), Ok(true));
     assert_eq!(Desk::open(config).unwrap().tasks(&tenant("one")).len(), 0);
 }
 
@@ -61,17 +60,19 @@ async fn one_tenant_has_so_many_tasks_and_no_more() {
         Task::read(&record).unwrap()
     };
     for id in 1..TASKS_MAX {
-        desk.keep(&tenant("one"), vec![named(id)]).unwrap();
+        desk.keep_now(&tenant("one"), vec![named(id)]).unwrap();
     }
-    let refused = desk.keep(&tenant("one"), vec![named(TASKS_MAX)]).unwrap_err();
+    let refused = desk.keep_now(&tenant("one"), vec![named(TASKS_MAX)]).unwrap_err();
     assert!(matches!(refused, Refused::Full(_)), "{refused:?}");
-    desk.keep(&tenant("one"), vec![named(1)]).expect("in the place of one of the same id");
-    desk.keep(&tenant("one/sub"), vec![named(1)]).expect_err("a sub-tenant's room is its tenant's");
-    desk.keep(&tenant("two"), vec![named(1)]).expect("another tenant's room");
+    desk.keep_now(&tenant("one"), vec![named(1)]).expect("in the place of one of the same id");
+    desk.keep_now(&tenant("one/sub"), vec![named(1)])
+        .expect_err("a sub-tenant's room is its tenant's");
+    desk.keep_now(&tenant("two"), vec![named(1)]).expect("another tenant's room");
     assert!(
-        desk.remove(&tenant("one"), "t1").unwrap() && !desk.remove(&tenant("one"), "t1").unwrap()
+        desk.remove_now(&tenant("one"), "t1").unwrap()
+            && !desk.remove_now(&tenant("one"), "t1").unwrap()
     );
-    desk.keep(&tenant("one/sub"), vec![named(1)]).expect("there is room now");
+    desk.keep_now(&tenant("one/sub"), vec![named(1)]).expect("there is room now");
 }
 
 #[tokio::test]
@@ -106,9 +107,9 @@ async fn tasks_are_taken_in_all_or_none() {
         record["id"] = json!(format!("t{id}"));
         Task::read(&record).unwrap()
     };
-    desk.keep(&tenant("one"), (0..TASKS_MAX - 6).map(named).collect()).unwrap();
+    desk.keep_now(&tenant("one"), (0..TASKS_MAX - 6).map(named).collect()).unwrap();
     let held = desk.tasks(&tenant("one")).len();
-    let refused = desk.keep(&tenant("one"), (TASKS_MAX..TASKS_MAX + 10).map(named).collect());
+    let refused = desk.keep_now(&tenant("one"), (TASKS_MAX..TASKS_MAX + 10).map(named).collect());
     assert!(matches!(refused, Err(Refused::Full(_))));
     assert_eq!(desk.tasks(&tenant("one")).len(), held);
 }
@@ -122,7 +123,7 @@ async fn of_two_tasks_of_one_question_the_newest_holds_after_a_restart_too() {
     for id in ["b", "a", "d", "c"] {
         let mut record = record.clone();
         record["id"] = json!(id);
-        desk.keep(&tenant("one"), vec![Task::read(&record).unwrap()]).unwrap();
+        desk.keep_now(&tenant("one"), vec![Task::read(&record).unwrap()]).unwrap();
         let again = Desk::open(config.clone()).unwrap();
         let question = &decision(&routing("x")).questions[0];
         let matching = again.tasks_of(&tenant("one"), Manner::Letters, question);

@@ -134,6 +134,15 @@ impl Job {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether it is what there is to be said of its name, where `record` is what is registered now:
+    /// another server may have replaced or removed what came of it.
+    pub(super) fn is_current(&self, record: Option<&Value>) -> bool {
+        match &*self.ended() {
+            Some(Ok(made)) => record == Some(made),
+            Some(Err(_)) | None => true,
+        }
+    }
+
     /// By what it is stopped.
     pub(super) fn work(&self) -> MutexGuard<'_, Option<AbortHandle>> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
