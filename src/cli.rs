@@ -11,6 +11,7 @@ pub mod ask;
 mod causes;
 pub mod completions;
 pub mod config;
+pub mod gateway;
 pub mod health;
 pub mod keys;
 pub mod listed;
@@ -34,6 +35,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use self::ask::AskArgs;
 use self::completions::CompletionsArgs;
 use self::config::ConfigArgs;
+use self::gateway::GatewayArgs;
 use self::health::HealthArgs;
 use self::keys::KeysArgs;
 use self::man::ManArgs;
@@ -75,6 +77,8 @@ pub struct Cli {
 pub enum Command {
     /// Serve a model, pulling it first if it is absent
     Serve(Box<ServeArgs>),
+    /// Send requests on to many servers, those on one state to one of them
+    Gateway(Box<GatewayArgs>),
     /// Download a model
     Pull(PullArgs),
     /// List the models that are known by name

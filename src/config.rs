@@ -7,6 +7,7 @@ mod choices;
 mod decision;
 mod defaults;
 mod faults;
+mod gateway;
 mod images;
 pub mod keys;
 mod letters;
@@ -28,6 +29,10 @@ pub use self::choices::{
 };
 pub use self::decision::DecisionConfig;
 pub use self::faults::{Fault, Faults};
+pub use self::gateway::{
+    BackendConfig, EjectionConfig, GatewayConfig, LoadConfig, ProbeConfig, RequestConfig,
+    RetryConfig,
+};
 pub use self::images::ImagesConfig;
 pub use self::letters::LettersConfig;
 pub use self::pretence::FakeFaults;
@@ -95,6 +100,10 @@ pub struct HttpConfig {
     pub keys: Option<PathBuf>,
     /// Whether everybody may be let in from other machines too. Default no.
     pub insecure_open: bool,
+    /// Whether `/metrics` needs no key where others do. Default no.
+    pub open_metrics: bool,
+    /// File of the secret that states' keys are made with. Default none: a random one at each start.
+    pub state_key_secret: Option<PathBuf>,
     /// Where usage is kept. Default: a folder beside the models, unless another server counts there.
     pub usage: UsageDir,
     /// How connections are taken.

@@ -25,6 +25,7 @@ use tokio::time::Instant;
 
 use crate::error::DecideError;
 use crate::prompt::rendering::Within;
+use crate::prompt::tokenised::StateId;
 use crate::prompt::tokens::fit::Unfit;
 use crate::prompt::tokens::off_thread;
 use crate::prompt::{Prompter, StatePrefix, Told};
@@ -93,6 +94,8 @@ pub struct Made {
     pub reused: bool,
     /// The state's text as the model read it, where something was found in it.
     pub state_text: Option<String>,
+    /// Which state, under its asker's salt.
+    pub state: StateId,
     /// The open decision.
     pub decision: DecisionHandle,
 }
@@ -229,7 +232,8 @@ impl Decider {
         }
         let text = terms.source.filter(|_| wants_state_text);
         let state_text = text.map(|source| source.text().to_owned());
-        Ok(Made { answers, cost, stages, reused, state_text, decision: session })
+        let state = prefix.id;
+        Ok(Made { answers, cost, stages, reused, state_text, state, decision: session })
     }
 
     /// What the decision's questions have in common.

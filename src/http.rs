@@ -23,6 +23,7 @@ mod respond;
 pub mod serve;
 mod served;
 mod slots;
+mod state_key;
 mod tasks;
 mod texts;
 mod usage;
@@ -50,6 +51,12 @@ use crate::traces::Traces;
 use crate::usage::Meter;
 
 pub use crate::dialect::batch::STATES_MAX as BATCH_STATES_MAX;
+pub(crate) use body::{Held, discard, off_the_runtime, receive_in_time};
+pub(crate) use encoding::Encoding;
+pub(crate) use guard::{harmless, new_id};
+pub(crate) use once::value as one_value;
+pub(crate) use respond::{json as json_response, refuse};
+
 pub use auth::{AuthConfig, KEYS_MAX};
 pub use body::{BODIES_BYTES_MAX, BODY_BYTES_MAX, BODY_TIMEOUT};
 pub use images::{IMAGE_FETCH_TIMEOUT, IMAGE_FETCHES_MAX, IMAGES_MAX, ImageFetching};
@@ -82,6 +89,8 @@ pub struct HttpConfig {
     pub usage: Arc<Meter>,
     /// Where traces of requests go; by default none are made.
     pub traces: Option<Traces>,
+    /// Whether the metrics need no key, where others do. Default no.
+    pub open_metrics: bool,
     /// Whether each request has a line in the log. Default no.
     pub access_log: bool,
     /// Whether connections are over TLS, for what is told of requests. Default no.
@@ -103,6 +112,7 @@ impl Default for HttpConfig {
             debug_readout: false,
             usage: Arc::new(Meter::in_memory()),
             traces: None,
+            open_metrics: false,
             access_log: false,
             is_tls: false,
             images: ImageFetching::default(),

@@ -6,10 +6,12 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, anyhow};
+use tokio::runtime::Runtime;
 use tracing::Level;
 use tracing_subscriber::EnvFilter;
 
 use docket::cli::config::ConfigCommand;
+use docket::cli::gateway::GatewayArgs;
 use docket::cli::serve::ServeArgs;
 use docket::cli::settings::{self, Settings, Typed};
 use docket::cli::{
@@ -23,6 +25,9 @@ use docket::tenants::{Fault, listed};
 
 /// Workers of the runtime: the wire, the actors and short tokenisations. The model has its own threads.
 const RUNTIME_WORKERS: usize = 2;
+
+/// How the faults of settings are introduced.
+const REFUSED: &str = "these settings cannot be:";
 
 fn main() -> ExitCode {
     let typed = settings::parse(std::env::args_os()).unwrap_or_else(|error| error.exit());
@@ -53,6 +58,7 @@ fn run(Typed { cli, settings }: Typed) -> anyhow::Result<Ended> {
     let mut out = io::stdout().lock();
     match cli.command {
         Command::Serve(arguments) => return serve(*arguments, &settings, home),
+        Command::Gateway(arguments) => gateway(*arguments)?,
         Command::Pull(arguments) => pull::run(&arguments, &home, &mut out)?,
         Command::Models(arguments) => models::run(&arguments, &home, &mut out)?,
         Command::Ask(arguments) => ask::run(&arguments, &mut out)?,
@@ -94,22 +100,36 @@ fn warn(warnings: &[String]) {
 }
 
 fn refused(faults: &[Fault]) -> anyhow::Error {
-    anyhow!("these settings cannot be:\n{}", listed(faults))
+    anyhow!("{REFUSED}\n{}", listed(faults))
 }
 
 fn serve(arguments: ServeArgs, settings: &Settings, home: PathBuf) -> anyhow::Result<Ended> {
     let config = configured(arguments, settings, home)?;
     let shown = settings.shown(&config).to_json();
+    let (runtime, stop) = runtime()?;
+    let served = runtime.block_on(start::serve(&config, shown, stop));
+    // A tokenisation may still run; nobody waits for it.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    Ok(served?)
+}
+
+fn gateway(arguments: GatewayArgs) -> anyhow::Result<()> {
+    let config = arguments.config().map_err(|faults| anyhow!("{REFUSED}\n{faults}"))?;
+    let (runtime, stop) = runtime()?;
+    let served = runtime.block_on(start::gateway::serve(config, stop));
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    Ok(served?)
+}
+
+/// Threads for what waits, and a future that is done when the process is told to stop.
+fn runtime() -> anyhow::Result<(Runtime, impl Future<Output = ()>)> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(RUNTIME_WORKERS)
         .enable_all()
         .build()
         .context("the system gives no threads")?;
     let stop = signal::stop(&runtime).context("the system gives no handler of signals")?;
-    let served = runtime.block_on(start::serve(&config, shown, stop));
-    // A tokenisation may still run; nobody waits for it.
-    runtime.shutdown_timeout(Duration::from_secs(1));
-    Ok(served?)
+    Ok((runtime, stop))
 }
 
 /// Logs go to standard error, so that standard output is a command's result only.

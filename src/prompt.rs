@@ -299,7 +299,7 @@ impl Prompter {
             self.states.keep(id, found.clone());
         }
         let prefix = Prefix { head: self.head.clone(), state: found.segment };
-        Ok(StatePrefix { prefix, state_tokens: found.state_tokens, tokenised })
+        Ok(StatePrefix { prefix, id, state_tokens: found.state_tokens, tokenised })
     }
 
     fn segment(&self, text: &str, salt: &[u8], ids: Vec<u32>) -> TokenisedState {

@@ -4,11 +4,13 @@ mod aliases;
 mod certificates;
 mod desk;
 mod details;
+pub mod gateway;
 mod keys;
 mod model;
 mod open_files;
 pub mod panics;
 mod reread;
+mod secret;
 pub mod serving;
 pub mod signal;
 mod traces;
@@ -26,15 +28,16 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::config::{Config, DialectChoice, Fault, SamplesDefault};
+use crate::config::{Config, Fault, SamplesDefault};
 use crate::decide::{Decider, Limits};
-use crate::dialect::{Dialect, RequestLimits};
+use crate::dialect::RequestLimits;
 use crate::files::FilesError;
 use crate::http::serve::{Http2Config, ServeConfig, Tls};
 use crate::http::{AuthConfig, HttpConfig, ImageFetching};
 use crate::models::PullError;
 use crate::prompt::PromptError;
 use crate::service::{EXIT_CODE_DEAD, Service};
+use crate::state_key::Secret;
 use crate::tenants::Keyring;
 use crate::traces::Traces;
 use crate::usage::Meter;
@@ -124,6 +127,10 @@ pub fn check(config: &Config, is_sound: bool) -> Vec<Fault> {
             Fault { flag: "the server", message: error.to_string() }
         });
     }
+    let secret = secret::load(config.http.state_key_secret.as_deref());
+    if let Err(StartError::Setting { flag, message }) = secret {
+        faults.push(Fault { flag, message });
+    }
     if is_sound || config.http.keys.is_some() {
         faults.extend(Keys::read(&config.http).err().unwrap_or_default());
     }
@@ -144,7 +151,8 @@ pub async fn serve(
 ) -> Result<Ended, StartError> {
     let (metrics, config) = (recorder()?, &open_files::fitted(config));
     model::check(config)?;
-    let keys = Keys::load(&config.http)?;
+    let (keys, secret) =
+        (Keys::load(&config.http)?, secret::load(config.http.state_key_secret.as_deref())?);
     let meter = usage::open(config)?;
     let traces = traces::start(&config.traces)?;
     let certificates = Certificates::load(config.http.wire.tls.as_ref()).await?;
@@ -172,7 +180,7 @@ pub async fn serve(
         Opened::Readable(mut loaded) => {
             loaded.facts.settings = shown;
             tokio::spawn(upkeep(metrics.clone(), Arc::clone(&meter)));
-            let serving = Arc::new(assemble(config, *loaded, metrics).await?);
+            let serving = Arc::new(assemble(config, *loaded, metrics, secret).await?);
             serving.decider().actors().account_to(Arc::clone(&meter) as _);
             let limited = Arc::clone(&serving);
             let limit = move |ring: &Keyring| limited.decider().actors().limit(keys::limits(ring));
@@ -292,6 +300,7 @@ async fn assemble(
     config: &Config,
     loaded: Loaded,
     metrics: PrometheusHandle,
+    secret: Secret,
 ) -> Result<Serving, StartError> {
     let Loaded { engine, prompters, facts, context_tokens } = loaded;
     let actors = model::actor_config(config, engine.kv_bytes());
@@ -307,8 +316,6 @@ async fn assemble(
         context_tokens,
         suffix_tokens: config.scheduler.step_tokens,
     };
-    let mut secret = [0_u8; 32];
-    getrandom::fill(&mut secret).map_err(|error| StartError::System(error.to_string()))?;
     let desk = desk::open(config, &prompters, &facts)?;
     let settings = desk::settings(config, &prompters, &facts, context_tokens);
     let decider = Decider::new(prompters, handle, limits);
@@ -323,14 +330,7 @@ fn http(
     traces: Option<&Traces>,
 ) -> HttpConfig {
     HttpConfig {
-        dialect: match config.decision.dialect {
-            DialectChoice::SystemOne => Dialect::Systemone,
-            DialectChoice::Decisio => Dialect::Decisio,
-            DialectChoice::SelfServe => Dialect::SelfServe,
-            DialectChoice::Vllm => Dialect::Vllm,
-            DialectChoice::Gmlx => Dialect::Gmlx,
-            DialectChoice::Openai => Dialect::Openai,
-        },
+        dialect: config.decision.dialect.into(),
         debug_readout: config.letters.debug_readout,
         auth: match keys {
             Some(keys) => keys.auth(),
@@ -344,6 +344,7 @@ fn http(
         },
         usage: Arc::clone(usage),
         traces: traces.cloned(),
+        open_metrics: config.http.open_metrics,
         access_log: config.traces.access_log,
         is_tls: config.http.wire.tls.is_some(),
         queue_full_status: config.http.queue_full_status,
@@ -359,17 +360,23 @@ fn http(
 
 /// Installs the metrics recorder, with buckets for all histograms.
 fn recorder() -> Result<PrometheusHandle, StartError> {
+    let handle = recorder_with(crate::telemetry::buckets())?;
+    crate::telemetry::describe();
+    Ok(handle)
+}
+
+fn recorder_with(
+    buckets: impl Iterator<Item = (&'static str, &'static [f64])>,
+) -> Result<PrometheusHandle, StartError> {
     let refused = |error: metrics_exporter_prometheus::BuildError| {
         StartError::System(format!("metrics recorder: {error}"))
     };
     let mut builder = PrometheusBuilder::new();
-    for (name, bounds) in crate::telemetry::buckets() {
+    for (name, bounds) in buckets {
         let named = Matcher::Full(name.to_owned());
         builder = builder.set_buckets_for_metric(named, bounds).map_err(refused)?;
     }
-    let handle = builder.install_recorder().map_err(refused)?;
-    crate::telemetry::describe();
-    Ok(handle)
+    builder.install_recorder().map_err(refused)
 }
 
 /// Keeps the histograms from growing while nobody scrapes, and shows what nobody else does.

@@ -4,6 +4,7 @@
 //! complete. What a request moves is registered once and moved by handles.
 
 mod fetches;
+mod gateway;
 mod responses;
 mod tenants;
 mod traces;
@@ -19,6 +20,12 @@ use metrics::{
 };
 
 pub(crate) use fetches::{FetchEnd, image_fetch, image_fetched, image_fetches_max};
+pub use gateway::gateway_metric_names;
+pub(crate) use gateway::{
+    BackendEnd, BackendMeters, Choice, KeyFrom, RetryFor, chosen, describe_gateway,
+    gateway_buckets, gateway_failed, gateway_limits, keyed, retried, retrying, shown_by_gateway,
+    under_way,
+};
 pub(crate) use responses::{Ended, RouteMeters};
 pub(crate) use tenants::{keys_failed, keys_loaded, usage_unwritten};
 pub(crate) use traces::{spans_dropped, spans_sent};
@@ -147,24 +154,31 @@ impl Meters {
 /// Registers all metrics, the actors' too, with the recorder; called once at start, when that is
 /// there and before anything is counted.
 pub fn describe() {
-    for (name, kind, help) in all() {
-        match kind {
-            Kind::Counter => describe_counter!(*name, *help),
-            Kind::Gauge => describe_gauge!(*name, *help),
-            Kind::Seconds
-            | Kind::Micros
-            | Kind::Ages
-            | Kind::Tokens
-            | Kind::Count
-            | Kind::Share => describe_histogram!(*name, *help),
-        }
-    }
+    all().for_each(describe_one);
     actors::observe::start();
     LazyLock::force(&METERS);
     fetches::start();
     tenants::start();
     traces::start();
     wire::start();
+    process();
+    limit(TOKENISERS, crate::prompt::tokens::TOKENISERS_MAX);
+    limit(REGISTRATION_BYTES, crate::tasks::REGISTRATIONS_BYTES_MAX);
+}
+
+/// Gives the recorder a metric's kind and meaning.
+fn describe_one((name, kind, help): &(&'static str, Kind, &'static str)) {
+    match kind {
+        Kind::Counter => describe_counter!(*name, *help),
+        Kind::Gauge => describe_gauge!(*name, *help),
+        Kind::Seconds | Kind::Micros | Kind::Ages | Kind::Tokens | Kind::Count | Kind::Share => {
+            describe_histogram!(*name, *help)
+        }
+    }
+}
+
+/// Shows what the process is and since when it runs.
+fn process() {
     let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
     let labels = [
         ("version", env!("CARGO_PKG_VERSION").to_owned()),
@@ -175,8 +189,6 @@ pub fn describe() {
     gauge!(BUILD, &labels).set(1.0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     gauge!(STARTED).set(now.unwrap_or_default().as_secs_f64());
-    limit(TOKENISERS, crate::prompt::tokens::TOKENISERS_MAX);
-    limit(REGISTRATION_BYTES, crate::tasks::REGISTRATIONS_BYTES_MAX);
 }
 
 fn all() -> impl Iterator<Item = &'static (&'static str, Kind, &'static str)> {

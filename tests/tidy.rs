@@ -120,7 +120,9 @@ fn the_load_test_shares_no_code_with_the_server() {
 #[test]
 fn every_metric_is_in_the_operations_page() {
     let page = support::read(&support::root().join("docs/OPERATIONS.md"));
-    let faults: Vec<String> = docket::telemetry::metric_names()
+    let names = docket::telemetry::metric_names();
+    let faults: Vec<String> = names
+        .chain(docket::telemetry::gateway_metric_names())
         .filter(|name| !page.contains(&format!("`{name}`")))
         .map(str::to_owned)
         .collect();
@@ -143,8 +145,15 @@ fn every_route_is_in_the_api_page() {
     assert!(faults.is_empty(), "routes that docs/API.md does not name: {faults:?}");
 }
 
-/// Reasons that no route of the document gives: there is no such route or dialect.
-const NO_ROUTE: [&str; 2] = ["unknown_dialect", "unknown_url"];
+/// Reasons that no route of the document gives: there is no such route or dialect, or a gateway gives them.
+const NO_ROUTE: [&str; 6] = [
+    "unknown_dialect",
+    "unknown_url",
+    "no_backend",
+    "gateway_full",
+    "backend_lost",
+    "backend_timeout",
+];
 
 /// A server with every kind of failure.
 fn seeing() -> docket::openapi::Served {
@@ -228,14 +237,14 @@ fn every_flag_of_serve_and_ask_is_in_the_operations_page() {
     let page = support::read(&support::root().join("docs/OPERATIONS.md"));
     let command = <docket::cli::Cli as clap::CommandFactory>::command();
     let mut faults = Vec::new();
-    for (name, least) in [("serve", 20), ("ask", 13), ("health", 2)] {
+    for (name, least) in [("serve", 20), ("gateway", 25), ("ask", 13), ("health", 2)] {
         let command = command.find_subcommand(name).expect("there is such a command");
         let names = command.get_arguments().filter_map(|flag| Some((flag.get_long()?, flag)));
         let mut flags = Vec::new();
         for (long, flag) in names {
             flags.push(format!("`--{long}`"));
-            // Those of `serve` follow from the flags' names.
-            let variable = flag.get_env().filter(|_| name != "serve");
+            // Those of the servers follow from the flags' names.
+            let variable = flag.get_env().filter(|_| !["serve", "gateway"].contains(&name));
             flags.extend(variable.map(|name| format!("`{}`", name.to_string_lossy())));
         }
         assert!(flags.len() >= least, "{flags:?}");

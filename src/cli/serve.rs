@@ -341,7 +341,7 @@ impl SchedulerArgs {
     }
 }
 
-fn set<T>(setting: &mut T, typed: Option<T>) {
+pub(super) fn set<T>(setting: &mut T, typed: Option<T>) {
     if let Some(value) = typed {
         *setting = value;
     }

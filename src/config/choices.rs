@@ -7,6 +7,7 @@ use std::str::FromStr;
 use clap::ValueEnum;
 
 use super::quantity::parse_bytes;
+use crate::dialect::Dialect;
 
 /// Where usage of the tenants is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -47,6 +48,19 @@ pub enum DialectChoice {
     Gmlx,
     /// `OpenAI`'s decisions.
     Openai,
+}
+
+impl From<DialectChoice> for Dialect {
+    fn from(choice: DialectChoice) -> Self {
+        match choice {
+            DialectChoice::SystemOne => Self::Systemone,
+            DialectChoice::Decisio => Self::Decisio,
+            DialectChoice::SelfServe => Self::SelfServe,
+            DialectChoice::Vllm => Self::Vllm,
+            DialectChoice::Gmlx => Self::Gmlx,
+            DialectChoice::Openai => Self::Openai,
+        }
+    }
 }
 
 /// How prompts are arranged.

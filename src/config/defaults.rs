@@ -23,6 +23,8 @@ impl Default for HttpConfig {
             api_keys: Vec::new(),
             keys: None,
             insecure_open: false,
+            open_metrics: false,
+            state_key_secret: None,
             usage: UsageDir::Usual,
             wire: WireConfig::default(),
         }

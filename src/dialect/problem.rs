@@ -5,6 +5,7 @@
 
 mod decisio;
 mod full;
+mod gateway;
 mod gmlx;
 mod images;
 mod openai;
@@ -25,6 +26,7 @@ use super::echo;
 
 pub(super) use decisio::decisio;
 pub use full::FullStatus;
+pub use gateway::GatewayFault;
 pub(super) use gmlx::gmlx;
 pub use images::{ImageRefusal, ImageRefusalKind};
 pub(super) use openai::openai;
@@ -211,6 +213,7 @@ fn of_request(fault: &RequestFault) -> Refusal {
         RequestFault::BodiesFull { .. } => again(internal(503, "bodies_full", &message)),
         RequestFault::EngineDead { .. } => internal(503, "engine_dead", &message),
         RequestFault::Panicked => internal(500, "panicked", &message),
+        RequestFault::Gateway(fault) => gateway::of_gateway(*fault),
     }
 }
 

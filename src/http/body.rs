@@ -47,29 +47,29 @@ const DISCARD_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Bytes of the bodies that are held at this moment.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(crate) struct Held {
     bytes: AtomicUsize,
     bytes_max: usize,
 }
 
 impl Held {
-    pub(super) fn new(bytes_max: usize) -> Self {
+    pub(crate) fn new(bytes_max: usize) -> Self {
         Self { bytes: AtomicUsize::new(0), bytes_max }
     }
 
-    fn hold(&self) -> Hold<'_> {
+    pub(crate) fn hold(&self) -> Hold<'_> {
         Hold { held: self, bytes: 0 }
     }
 }
 
 /// One body's share of [`Held`], given back when dropped.
-struct Hold<'a> {
+pub(crate) struct Hold<'a> {
     held: &'a Held,
     bytes: usize,
 }
 
 impl Hold<'_> {
-    fn grow(&mut self, bytes: usize) -> Result<(), RequestFault> {
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), RequestFault> {
         let bytes_max = self.held.bytes_max;
         let before = self.held.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.bytes += bytes;
@@ -222,17 +222,15 @@ impl App {
         let encoding = Encoding::of(headers)?;
         let mut hold = self.bodies.hold();
         let limit = self.config.body_timeout;
-        let bytes = tokio::time::timeout(limit, self.receive(headers, body, &mut hold))
-            .await
-            .map_err(|_| RequestFault::BodyTimeout { limit })??;
-        let (encoding, bytes) =
-            match encoding.decode_short(&bytes, self.config.body_bytes_max.min(QUICK_BYTES_MAX))? {
-                Some(text) => {
-                    hold.grow(text.len().saturating_sub(bytes.len()))?;
-                    (Encoding::Identity, text)
-                }
-                None => (encoding, bytes),
-            };
+        let most = self.config.body_bytes_max;
+        let bytes = receive_in_time(headers, body, (most, limit), &mut hold).await?;
+        let (encoding, bytes) = match encoding.decode_short(&bytes, most.min(QUICK_BYTES_MAX))? {
+            Some(text) => {
+                hold.grow(text.len().saturating_sub(bytes.len()))?;
+                (Encoding::Identity, text)
+            }
+            None => (encoding, bytes),
+        };
         if encoding == Encoding::Identity && bytes.len() <= QUICK_BYTES_MAX {
             return parsed(encoding, bytes, &mut hold);
         }
@@ -240,30 +238,6 @@ impl App {
         let _permit = self.parsers.acquire().await;
         let _busy = telemetry::parser();
         off_the_runtime(|| parsed(encoding, bytes, &mut hold))
-    }
-
-    async fn receive(
-        &self,
-        headers: &HeaderMap,
-        body: &mut Body,
-        hold: &mut Hold<'_>,
-    ) -> Result<Vec<u8>, RequestFault> {
-        let bytes_max = self.config.body_bytes_max;
-        let announced = announced_bytes(headers);
-        if announced > bytes_max {
-            return Err(RequestFault::BodyTooLarge { bytes_max });
-        }
-        let mut bytes = Vec::with_capacity(announced.min(CAPACITY_BYTES_MAX));
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| RequestFault::BodyBroken)?;
-            let Some(chunk) = frame.data_ref() else { continue };
-            if bytes.len() + chunk.len() > bytes_max {
-                return Err(RequestFault::BodyTooLarge { bytes_max });
-            }
-            hold.grow(chunk.len())?;
-            bytes.extend_from_slice(chunk);
-        }
-        Ok(bytes)
     }
 
     fn decoded(
@@ -279,6 +253,45 @@ impl App {
         hold.grow(text.len().saturating_sub(bytes.len()))?;
         Ok(text)
     }
+}
+
+/// Receives a body as it was sent.
+///
+/// * `bytes_max`, `limit`: most bytes, and longest time to their end.
+///
+/// # Errors
+/// [`RequestFault`] of a body that is too large, too slow or broken, or for which there is no memory.
+pub(crate) async fn receive_in_time(
+    headers: &HeaderMap,
+    body: &mut Body,
+    (bytes_max, limit): (usize, Duration),
+    hold: &mut Hold<'_>,
+) -> Result<Vec<u8>, RequestFault> {
+    let received = tokio::time::timeout(limit, receive(headers, body, bytes_max, hold));
+    received.await.map_err(|_| RequestFault::BodyTimeout { limit })?
+}
+
+async fn receive(
+    headers: &HeaderMap,
+    body: &mut Body,
+    bytes_max: usize,
+    hold: &mut Hold<'_>,
+) -> Result<Vec<u8>, RequestFault> {
+    let announced = announced_bytes(headers);
+    if announced > bytes_max {
+        return Err(RequestFault::BodyTooLarge { bytes_max });
+    }
+    let mut bytes = Vec::with_capacity(announced.min(CAPACITY_BYTES_MAX));
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| RequestFault::BodyBroken)?;
+        let Some(chunk) = frame.data_ref() else { continue };
+        if bytes.len() + chunk.len() > bytes_max {
+            return Err(RequestFault::BodyTooLarge { bytes_max });
+        }
+        hold.grow(chunk.len())?;
+        bytes.extend_from_slice(chunk);
+    }
+    Ok(bytes)
 }
 
 fn parse(text: &[u8]) -> Result<Json, Fault> {
@@ -323,7 +336,7 @@ fn announced_bytes(headers: &HeaderMap) -> usize {
 
 /// Runs `work` so that other tasks of this worker go on meanwhile; in place on a runtime that has
 /// one thread only.
-pub(super) fn off_the_runtime<T>(work: impl FnOnce() -> T) -> T {
+pub(crate) fn off_the_runtime<T>(work: impl FnOnce() -> T) -> T {
     if Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
         tokio::task::block_in_place(work)
     } else {
@@ -333,7 +346,7 @@ pub(super) fn off_the_runtime<T>(work: impl FnOnce() -> T) -> T {
 
 /// Reads and drops what is left of a refused body: a client that is still sending when the
 /// connection closes gets a reset in place of the answer.
-pub(super) async fn discard(headers: &HeaderMap, mut body: Body) {
+pub(crate) async fn discard(headers: &HeaderMap, mut body: Body) {
     // This client sends its body only when asked to, so nothing is on its way.
     if headers.contains_key(header::EXPECT) {
         return;

@@ -25,7 +25,7 @@ use super::headers::{self, Wishes};
 use super::images::{Found, Terms};
 use super::served::ServedBody;
 use super::watch::{Spoken, Told, named};
-use super::{App, PathDialect, body, decisions, respond};
+use super::{App, PathDialect, body, decisions, respond, state_key};
 
 /// Names of ignored fields.
 pub(super) type Ignored = Vec<String>;
@@ -172,6 +172,7 @@ pub(super) fn respond_decided(
     let body = ServedBody::new(text, decided.served, sender.connection.clone());
     let mut response = respond::json(StatusCode::OK, Body::new(body));
     headers::add_cost(response.headers_mut(), &decided.cost, total);
+    state_key::add(response.headers_mut(), decided.state_key);
     for (name, value) in own {
         headers::insert(response.headers_mut(), name, &value);
     }

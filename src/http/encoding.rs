@@ -26,7 +26,7 @@ const READ_BYTES: usize = 64 << 10;
 
 /// How a body is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(crate) enum Encoding {
     Identity,
     Gzip,
     Zstd,
@@ -34,7 +34,7 @@ pub(super) enum Encoding {
 
 impl Encoding {
     /// The one encoding that the headers declare.
-    pub(super) fn of(headers: &HeaderMap) -> Result<Self, RequestFault> {
+    pub(crate) fn of(headers: &HeaderMap) -> Result<Self, RequestFault> {
         let mut encoding = Self::Identity;
         // Hyper takes a body off its chunks, and leaves what else it is told to take off.
         let codings = headers.get_all(header::TRANSFER_ENCODING).iter();
@@ -57,7 +57,7 @@ impl Encoding {
     }
 
     /// The decoded body, of at most `bytes_max` bytes.
-    pub(super) fn decode(self, body: &[u8], bytes_max: usize) -> Result<Vec<u8>, RequestFault> {
+    pub(crate) fn decode(self, body: &[u8], bytes_max: usize) -> Result<Vec<u8>, RequestFault> {
         match self {
             Self::Identity => Ok(body.to_vec()),
             Self::Gzip => decode_frames(body, bytes_max, "gzip", gzip_member),

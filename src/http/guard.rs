@@ -141,7 +141,8 @@ fn let_in(
     check_head(request)?;
     check_host(request, app.config.auth.is_local_only())?;
     let grant = app.config.auth.grant(request.headers())?;
-    if is_public(route, request.uri().path()) {
+    let is_open = app.config.open_metrics && OPERATOR_ROUTES.contains(&route);
+    if is_open || is_public(route, request.uri().path()) {
         once::check(request.headers())?;
         check_life(app, route)?;
         return Ok(grant);
@@ -252,7 +253,7 @@ fn sent_id(headers: &HeaderMap) -> Option<String> {
 }
 
 /// A request's name for itself reduced to harmless characters; `None` where nothing is left.
-pub(super) fn harmless(sent: &[u8]) -> Option<String> {
+pub(crate) fn harmless(sent: &[u8]) -> Option<String> {
     let is_harmless = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':');
     let harmless = sent.iter().copied().filter(is_harmless).take(REQUEST_ID_CHARS_MAX);
     Some(harmless.map(char::from).collect()).filter(|id: &String| !id.is_empty())
@@ -262,7 +263,7 @@ pub(super) fn harmless(sent: &[u8]) -> Option<String> {
 ///
 /// The bits are a keyed hash of a counter, under keys that the standard library takes from the
 /// system once a process: distinct within the process, and not to be guessed from outside.
-fn new_id() -> String {
+pub(crate) fn new_id() -> String {
     static KEYS: LazyLock<(RandomState, RandomState)> = LazyLock::new(Default::default);
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -11,6 +11,7 @@ use crate::question::answer::Cost;
 use crate::tenants::Quota;
 
 use super::respond::excerpt;
+use super::state_key;
 
 pub(super) const API_KEY: &str = "x-api-key";
 pub(super) const DIALECT: &str = "x-docket-dialect";
@@ -56,6 +57,7 @@ impl Wishes {
         let lane = lane.or_else(|| objective?.parse().ok());
         let timeout = text(headers, TIMEOUT_MS)?.map(|value| timeout(value, limits)).transpose()?;
         let salt = text(headers, SALT)?.map(salt).transpose()?;
+        state_key::check(headers)?;
         Ok(Self { lane, timeout, salt })
     }
 }
@@ -86,7 +88,10 @@ fn rounded_up(time: Duration) -> u64 {
     time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0))
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, RequestFault> {
+pub(super) fn text<'a>(
+    headers: &'a HeaderMap,
+    name: &'static str,
+) -> Result<Option<&'a str>, RequestFault> {
     match headers.get(name).map(HeaderValue::to_str) {
         None => Ok(None),
         Some(Ok(value)) => Ok(Some(value)),

@@ -9,14 +9,24 @@ use crate::dialect::DECISIO_HEADERS;
 use crate::dialect::problem::RequestFault;
 
 use super::headers::{API_KEY, DIALECT, FAIRNESS_ID, OBJECTIVE, PRIORITY, SALT, TIMEOUT_MS};
+use super::state_key::STATE_KEY;
 
 pub(super) const AUTHORIZATION: &str = "authorization";
 pub(super) const REQUEST_ID: &str = "x-request-id";
 
 /// All headers of which one value is read, but those that say who asks ([`CREDENTIALS`]), `host`, of
 /// which the guard takes no second, and `content-length`, of which hyper takes no other.
-const NAMES: [&str; 8] =
-    [DIALECT, PRIORITY, OBJECTIVE, TIMEOUT_MS, SALT, FAIRNESS_ID, REQUEST_ID, "content-type"];
+const NAMES: [&str; 9] = [
+    DIALECT,
+    PRIORITY,
+    OBJECTIVE,
+    TIMEOUT_MS,
+    SALT,
+    STATE_KEY,
+    FAIRNESS_ID,
+    REQUEST_ID,
+    "content-type",
+];
 
 /// Headers with a key.
 const CREDENTIALS: [&str; 2] = [AUTHORIZATION, API_KEY];
@@ -42,7 +52,7 @@ pub(super) fn check_credentials(headers: &HeaderMap) -> Result<(), RequestFault>
 ///
 /// # Errors
 /// As [`check`].
-pub(super) fn value<'h>(
+pub(crate) fn value<'h>(
     headers: &'h HeaderMap,
     name: &'static str,
 ) -> Result<Option<&'h HeaderValue>, RequestFault> {

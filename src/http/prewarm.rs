@@ -17,7 +17,7 @@ use super::decide::{Ignored, caller, entitled, in_dialect, noting, sender, since
 use super::headers::{self, Wishes};
 use super::path::PathName;
 use super::watch::{Told, named};
-use super::{App, PathDialect, body, respond};
+use super::{App, PathDialect, body, respond, state_key};
 
 /// The content type is looked at only where the dialect has a rule of its own, or the request is that of
 /// a page in a browser: the documented example of this route is a bare `curl -d`, which declares a form.
@@ -99,6 +99,7 @@ async fn answer(
     let text = dialect.prewarmed(&prewarmed, app.config.queue_full_status);
     let mut response = respond::json(StatusCode::OK, text);
     headers::add_cost(response.headers_mut(), &prewarmed.cost, since(sender));
+    state_key::add(response.headers_mut(), prewarmed.state_key);
     app.note(&mut response, || Told::one(sender, &prewarmed.cost, 0));
     Ok(response)
 }

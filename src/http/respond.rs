@@ -28,7 +28,7 @@ struct Failed {
 }
 
 /// A JSON response of known length, so that head and body leave in one write.
-pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
+pub(crate) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, JSON);
@@ -36,7 +36,7 @@ pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
 }
 
 /// The response to a request that was not answered.
-pub(super) fn refuse(refusal: Refusal, fault: &Fault) -> Response {
+pub(crate) fn refuse(refusal: Refusal, fault: &Fault) -> Response {
     // The table gives valid statuses only.
     let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json(status, refusal.body);

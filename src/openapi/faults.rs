@@ -281,10 +281,11 @@ mod tests {
             RequestFault::BodiesFull { .. } => "bodies_full",
             RequestFault::EngineDead { .. } => "engine_dead",
             RequestFault::Panicked => "panicked",
+            RequestFault::Gateway(_) => "-gateway",
         }
     }
 
-    /// Those that can happen on a route of the document: all but the two that begin with a line.
+    /// Those that can happen on a route of the document: all but the three that begin with a line.
     const NAMES: [&str; 22] = [
         "bodies_full",
         "body_broken",

@@ -22,7 +22,13 @@ const DECISIO: [(&str, &str, &str, &str); 3] = [
 ];
 
 /// Headers that are there where they have something to say.
-const OPTIONAL: [(&str, &str, &str, &str); 9] = [
+const OPTIONAL: [(&str, &str, &str, &str); 10] = [
+    (
+        "StateKey",
+        crate::state_key::HEADER,
+        "^[0-9a-f]{16}$",
+        "By what a router sends requests on this state to this server",
+    ),
     ("WaitBehind", "x-docket-wait-behind", "^registration$", "What it waited behind"),
     ("Ignored", "x-docket-ignored", "^\\[.*\\]$", "Fields that were ignored, as a JSON array"),
     ("RetryAfter", "retry-after", COUNT, "Seconds until it may be sent again"),
@@ -74,7 +80,11 @@ pub(super) fn request_id() -> Map<String, Value> {
 /// Headers of an answer whose cost is told.
 pub(super) fn costs() -> Map<String, Value> {
     let named = COSTS.into_iter().map(|(name, header, ..)| (header.to_owned(), component_of(name)));
-    request_id().into_iter().chain(named).chain(optional(&["WaitBehind", "Ignored"])).collect()
+    request_id()
+        .into_iter()
+        .chain(named)
+        .chain(optional(&["WaitBehind", "Ignored", "StateKey"]))
+        .collect()
 }
 
 /// Those of decisio beside them.

@@ -100,7 +100,7 @@ impl<'a> Operation<'a> {
     }
 
     fn wishing(self) -> Self {
-        let names = ["priority", "objective", "timeoutMs", "salt"];
+        let names = ["priority", "objective", "timeoutMs", "salt", "stateKey"];
         self.parameters(names.map(parameter).to_vec())
     }
 

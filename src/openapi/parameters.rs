@@ -52,6 +52,12 @@ pub(super) fn all(served: &Served) -> Map<String, Value> {
             "Narrows who shares the request's states within its tenant",
             json!({"type": "string", "maxLength": 256, "pattern": "^[\t -~]*$"}),
         ),
+        (
+            "stateKey",
+            crate::state_key::HEADER,
+            "The key that an answer about the state had, for routers in front of the server",
+            json!({"type": "string", "pattern": "^[0-9a-f]{16}$"}),
+        ),
         ("prefer", "prefer", "respond-async: the answer is 202 at once", json!({"type": "string"})),
         (
             "decisioRoute",

@@ -6,6 +6,7 @@ use actors::Prefix;
 use sha2::{Digest as _, Sha256};
 
 use super::state;
+use super::tokenised::StateId;
 use crate::json::Json;
 
 /// What a prompt says ahead of its question.
@@ -51,6 +52,8 @@ impl Told {
 pub struct StatePrefix {
     /// Head and state.
     pub prefix: Prefix,
+    /// Which text under which salt it is, whatever model and layout read it.
+    pub id: StateId,
     /// Tokens of the state's text alone, for usage.
     pub state_tokens: u32,
     /// Whether the state was tokenised for this call, and not found tokenised.

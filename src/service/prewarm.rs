@@ -8,6 +8,7 @@ use crate::error::DecideError;
 use crate::json::Json;
 use crate::question::Manner;
 use crate::question::answer::Cost;
+use crate::state_key::StateKey;
 
 /// States to be read before their questions come.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +52,8 @@ pub struct Prewarmed {
     pub prefixes: Prefixes,
     /// What it cost and waited for, all states together.
     pub cost: Cost,
+    /// By what a router finds the server that holds the state, where it is one.
+    pub state_key: Option<StateKey>,
 }
 
 /// What became of the states, as they were given.

@@ -5,6 +5,7 @@ use std::fmt;
 use actors::Tier;
 
 use crate::question::answer::{Answer, Cost};
+use crate::state_key::StateKey;
 
 /// A decision's answers, with what became of it.
 pub struct Decided {
@@ -24,6 +25,8 @@ pub struct Decided {
     pub tier: Tier,
     /// The state's text as the model read it, where something was found in it.
     pub state_text: Option<String>,
+    /// By what a router finds the server that holds the state; `None` where none is to be told.
+    pub state_key: Option<StateKey>,
     /// Called once the last byte of the response has been handed to the socket (that is when the
     /// registration of the state may begin); dropped uncalled where the client had gone.
     pub served: Box<dyn FnOnce() + Send>,

@@ -1,6 +1,6 @@
 //! The metrics under the names by which routers and dashboards of the field know them.
 //!
-//! A Kubernetes gateway picks a server by four gauges of vLLM's, and its dashboards show the rest. All
+//! A Kubernetes gateway picks a server by five gauges of vLLM's, and its dashboards show the rest. All
 //! are drawn from docket's own metrics when those are rendered, so that they say the same and cost a
 //! read nothing. What vLLM calls a request is a read: one question in one order.
 
@@ -44,6 +44,7 @@ pub(super) fn aliases(rendered: &str, snapshot: &Snapshot, caps: &Caps, model: &
     let model = format!("model_name=\"{}\"", escaped(model));
     let mut text = Text { model: &model, out: String::new() };
     text.gauges(snapshot, caps);
+    text.adapters(rendered);
     for (alias, name) in HISTOGRAMS {
         text.histogram(alias, &samples(rendered, name));
     }
@@ -114,6 +115,14 @@ impl Text<'_> {
         let labels = format!(",block_size=\"{PAGE_TOKENS}\",num_gpu_blocks=\"{blocks}\"");
         self.head("cache_config_info", "gauge");
         self.sample("cache_config_info", &labels, 1.0);
+    }
+
+    /// That there are no adapters, since the start: gateways that look for some miss the family else.
+    fn adapters(&mut self, rendered: &str) {
+        let since = total(&samples(rendered, "docket_start_time_seconds"), |_| true);
+        let labels = ",max_lora=\"0\",running_lora_adapters=\"\",waiting_lora_adapters=\"\"";
+        self.head("lora_requests_info", "gauge");
+        self.sample("lora_requests_info", labels, since);
     }
 
     /// The sum of all series of a histogram; nothing where it has none.
@@ -226,6 +235,14 @@ vllm:q_count{model_name=\"m\"} 6
         ] {
             assert!(text.lines().any(|found| found == line), "{text}");
         }
+    }
+
+    #[test]
+    fn there_are_no_adapters_since_the_start() {
+        let text = text(|text| text.adapters("docket_start_time_seconds 1800000000.5\n"));
+        let labels = "max_lora=\"0\",running_lora_adapters=\"\",waiting_lora_adapters=\"\"";
+        let sample = format!("vllm:lora_requests_info{{model_name=\"m\",{labels}}} 1800000000.5\n");
+        assert_eq!(text, format!("# TYPE vllm:lora_requests_info gauge\n{sample}"));
     }
 
     #[test]

@@ -27,6 +27,7 @@ use crate::service::images::ImageLimits;
 use crate::service::{
     Arrival, Caller, Decided, Estimate, Health, ModelEntry, Prewarm, Prewarmed, Service, Teaching,
 };
+use crate::state_key::Secret;
 use crate::tasks::apply::plan;
 use crate::tasks::desk::Desk;
 use decisio::Settings;
@@ -55,8 +56,9 @@ pub struct Serving {
     settings: Settings,
     facts: ModelFacts,
     metrics: PrometheusHandle,
-    /// Keys the tenants' salts; random at each start, since what it salts does not outlive the process.
-    secret: [u8; 32],
+    /// Keys the tenants' salts and their states' keys; random at each start unless a fleet is to agree,
+    /// since what it salts does not outlive the process.
+    secret: Secret,
     /// A step that runs longer than this makes the server unready: either the engine is stuck, or
     /// steps are so long that others should be asked.
     stall_after: Duration,
@@ -75,12 +77,12 @@ impl Serving {
         decider: Decider,
         (desk, settings): (Desk, Settings),
         (facts, metrics): (ModelFacts, PrometheusHandle),
-        secret: [u8; 32],
+        secret: Secret,
         stall_after: Duration,
     ) -> Self {
         let (decider, desk) = (Arc::new(decider), Arc::new(desk));
         let (own, shown) = (Arc::clone(&decider), Arc::clone(&desk));
-        let teacher = Teacher::new(own, shown, secret, settings.clone());
+        let teacher = Teacher::new(own, shown, *secret.salts(), settings.clone());
         let started = Instant::now();
         Self { decider, desk, teacher, settings, facts, metrics, secret, stall_after, started }
     }
@@ -91,7 +93,7 @@ impl Serving {
     }
 
     fn asker(&self, caller: &Caller, arrival: Arrival) -> Asker {
-        let salt = salted(&self.secret, caller);
+        let salt = salted(self.secret.salts(), caller);
         let since = tokio::time::Instant::from_std(arrival.at);
         Asker { tenant: caller.tenant.clone(), salt, since }
     }
@@ -131,6 +133,7 @@ impl Serving {
             reused: made.reused,
             tier,
             state_text: made.state_text,
+            state_key: Some(self.secret.key(&[&made.state])),
             served,
         })
     }

@@ -15,6 +15,8 @@ mod exposition;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod gateway;
+#[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
 mod loading;

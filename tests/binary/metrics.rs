@@ -153,6 +153,11 @@ fn a_gateway_finds_the_gauges_of_a_model_server() {
         assert!((0.0..1.0).contains(&found.sum(&name, &[])), "{name}");
     }
     assert!(found.sum("vllm:kv_cache_usage_perc", &[]) > 0.0);
+    let adapters = &found.samples("vllm:lora_requests_info")[0];
+    assert_eq!(
+        (adapters.labels["max_lora"].as_str(), adapters.labels["running_lora_adapters"].as_str()),
+        ("0", "")
+    );
     let info = &found.samples("vllm:cache_config_info")[0];
     // 64 bytes a token are what the fake engine says.
     assert_eq!(

@@ -61,9 +61,17 @@ impl Reply {
 impl Server {
     /// Starts `docket serve --port 0 ARGUMENTS` and waits until it listens.
     pub(crate) fn start(arguments: &[&str]) -> Self {
+        Self::started(&[&["serve", "--port", "0", "--offline"], arguments].concat())
+    }
+
+    /// Likewise `docket gateway --listen 127.0.0.1:0 ARGUMENTS`.
+    pub(crate) fn gateway(arguments: &[&str]) -> Self {
+        Self::started(&[&["gateway", "--listen", "127.0.0.1:0"], arguments].concat())
+    }
+
+    fn started(words: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_docket"))
-            .args(["serve", "--port", "0", "--offline"])
-            .args(arguments)
+            .args(words)
             .stderr(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()

@@ -35,6 +35,19 @@ async fn all_routes_answer() {
 }
 
 #[tokio::test]
+async fn metrics_can_be_open_where_everything_else_needs_a_key() {
+    let auth = AuthConfig::from_texts(&["secret".to_owned()]).unwrap();
+    for (open_metrics, status) in [(false, 401), (true, 200)] {
+        let config = HttpConfig { auth: auth.clone(), open_metrics, ..HttpConfig::default() };
+        let router = router(Arc::new(Stub::default()), config);
+        assert_eq!(call(&router, request("GET", "/metrics", "")).await.status, status);
+        assert_eq!(call(&router, request("GET", "/v1/models", "")).await.status, 401);
+        let health = call(&router, request("GET", "/health", "")).await.json();
+        assert!(health.get("details").is_none(), "{health}");
+    }
+}
+
+#[tokio::test]
 async fn case_54_paths_are_matched_as_they_are_sent() {
     let router = plain();
     for path in [

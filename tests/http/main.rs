@@ -17,6 +17,8 @@ mod cors;
 #[cfg(test)]
 mod decisions;
 #[cfg(test)]
+mod gateway;
+#[cfg(test)]
 mod http2;
 #[cfg(test)]
 mod images;
@@ -32,6 +34,8 @@ mod server;
 mod slow;
 #[cfg(test)]
 mod sockets;
+#[cfg(test)]
+mod state_keys;
 #[cfg(test)]
 mod support;
 #[cfg(test)]

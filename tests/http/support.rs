@@ -18,6 +18,7 @@ use docket::service::{
     Arrival, Caller, Decided, Estimate, Health, ModelEntry, Order, Prefixes, Prewarm, Prewarmed,
     Registered, Service, States, TaskKind, Teaching, Warmed,
 };
+use docket::state_key::StateKey;
 use futures_util::future::BoxFuture;
 use http_body_util::BodyExt;
 use tokio::sync::Notify;
@@ -220,6 +221,7 @@ impl Service for Stub {
                 reused: false,
                 tier: Tier::Exact,
                 state_text: None,
+                state_key: Some(StateKey(0xab)),
                 served: Box::new(move || {
                     served.fetch_add(1, Ordering::SeqCst);
                     changed.notify_waiters();
@@ -255,7 +257,12 @@ impl Service for Stub {
             States::Many(states) => Ok(Prefixes::Many(states.iter().map(warm).collect())),
         };
         let model = "stub".to_owned();
-        let prewarmed = prefixes.map(|prefixes| Prewarmed { model, prefixes, cost: cost() });
+        let prewarmed = prefixes.map(|prefixes| Prewarmed {
+            model,
+            prefixes,
+            cost: cost(),
+            state_key: Some(StateKey(0xab)),
+        });
         Box::pin(async move { prewarmed })
     }
 

@@ -20,12 +20,13 @@ const ROUTES: [&str; 6] = [
 ];
 
 /// Headers of which one value is read, with two that each could be alone.
-const ONCE: [(&str, [&str; 2]); 12] = [
+const ONCE: [(&str, [&str; 2]); 13] = [
     ("x-docket-dialect", ["systemone", "self"]),
     ("x-docket-priority", ["urgent", "batch"]),
     ("x-gateway-inference-objective", ["urgent", "batch"]),
     ("x-docket-timeout-ms", ["250", "500"]),
     ("x-docket-salt", ["first-salt", "second-salt"]),
+    ("x-docket-state-key", ["0011223344556677", "8899aabbccddeeff"]),
     ("x-gateway-inference-fairness-id", ["ann", "eve"]),
     ("x-request-id", ["one", "two"]),
     ("content-type", ["application/json", "application/cloudevents+json"]),

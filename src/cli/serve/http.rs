@@ -40,6 +40,16 @@ pub(super) struct HttpArgs {
     #[arg(long, env = "DOCKET_INSECURE_OPEN", value_parser = switch)]
     insecure_open: bool,
 
+    /// Show /metrics without a key, where there are keys: for what asks without one, as the endpoint picker
+    /// of a Kubernetes inference gateway does
+    #[arg(long, env = "DOCKET_OPEN_METRICS", value_parser = switch)]
+    open_metrics: bool,
+
+    /// File of the secret that `x-docket-state-key` is made with, 16 to 4,096 bytes: servers with the same
+    /// one give a state the same key [default: none, a random secret at each start]
+    #[arg(long, env = "DOCKET_STATE_KEY_SECRET", value_name = "FILE")]
+    state_key_secret: Option<PathBuf>,
+
     /// Folder in which it is kept what each tenant asked for; `off` keeps nothing [default: usage in
     /// the folder of the models]
     #[arg(long, env = "DOCKET_USAGE_DIR", value_name = "DIR|off")]
@@ -98,6 +108,8 @@ impl HttpArgs {
             Some(folder) => UsageDir::Folder(folder),
         };
         http.insecure_open = self.insecure_open;
+        http.open_metrics = self.open_metrics;
+        http.state_key_secret = self.state_key_secret;
         http.wire.connections_per_address = self.connections_per_address;
         set(&mut http.wire.http2_streams_max, self.http2_streams);
         http.wire.tls = match (self.tls_cert, self.tls_key) {

@@ -221,6 +221,7 @@ fn decided(values: Vec<(Value, Vec<f64>)>) -> Decided {
         reused: false,
         tier: Tier::Exact,
         state_text: None,
+        state_key: None,
         served: Box::new(|| {}),
     }
 }

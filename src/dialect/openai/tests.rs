@@ -66,6 +66,7 @@ fn decided(values: Vec<Value>) -> Decided {
         reused: false,
         tier: actors::Tier::Exact,
         state_text: None,
+        state_key: None,
         served: Box::new(|| {}),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use actors::{ReadError, RejectReason};
 use serde_json::{Map, Value, json};
 
-use super::{Fault, FullStatus, Refusal, RequestFault, systemone};
+use super::{Fault, FullStatus, GatewayFault, Refusal, RequestFault, systemone};
 use crate::dialect::gmlx::{INVALID_REQUEST, NO_IMAGES, VALIDATION};
 use crate::error::{DecideError, Problem};
 
@@ -155,7 +155,13 @@ fn of_request(fault: &RequestFault, usual: &Refusal) -> Told {
         | RequestFault::UnknownDialect { in_path: true, .. } => told(404, "not_found", fault),
         RequestFault::BodiesFull { .. } => told(503, "server_overloaded", fault),
         RequestFault::BodyTimeout { .. } => told(usual.status, "timeout", fault),
-        RequestFault::EngineDead { .. } | RequestFault::Panicked => server_error(usual),
+        RequestFault::EngineDead { .. }
+        | RequestFault::Panicked
+        | RequestFault::Gateway(GatewayFault::Lost) => server_error(usual),
+        RequestFault::Gateway(GatewayFault::NoBackend | GatewayFault::Full { .. }) => {
+            told(503, "server_overloaded", fault)
+        }
+        RequestFault::Gateway(GatewayFault::Timeout { .. }) => told(usual.status, "timeout", fault),
         RequestFault::MediaType { .. }
         | RequestFault::Damaged { .. }
         | RequestFault::Window { .. }

@@ -133,7 +133,8 @@ fn of_request(fault: &RequestFault, refusal: &Refusal) -> Told {
         | RequestFault::BodyBroken
         | RequestFault::BodiesFull { .. }
         | RequestFault::EngineDead { .. }
-        | RequestFault::Panicked => refusal.reason,
+        | RequestFault::Panicked
+        | RequestFault::Gateway(_) => refusal.reason,
     };
     Told { message: message(&refusal.body), param: None, code: code.to_owned() }
 }

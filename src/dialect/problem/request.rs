@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use super::GatewayFault;
+
 /// What is wrong with a request as HTTP.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RequestFault {
@@ -158,4 +160,7 @@ pub enum RequestFault {
     /// The handler panicked; the log says where.
     #[error("internal error")]
     Panicked,
+    /// A gateway has no answer of a server behind it.
+    #[error(transparent)]
+    Gateway(#[from] GatewayFault),
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::decisio::message;
 use super::place::told;
-use super::{Fault, FullStatus, ImageRefusalKind, Refusal, RequestFault, systemone};
+use super::{Fault, FullStatus, GatewayFault, ImageRefusalKind, Refusal, RequestFault, systemone};
 use crate::error::{DecideError, Problem};
 
 /// What self says of an image that its model does not see; clients may look for it.
@@ -137,5 +137,10 @@ fn of_request(fault: &RequestFault) -> (u16, &'static str) {
         RequestFault::BodiesFull { .. } => (503, "queue_full"),
         RequestFault::EngineDead { .. } => (503, "runtime_crashed"),
         RequestFault::Panicked => (500, "internal_error"),
+        RequestFault::Gateway(GatewayFault::NoBackend | GatewayFault::Full { .. }) => {
+            (503, "queue_full")
+        }
+        RequestFault::Gateway(GatewayFault::Lost) => (502, "runtime_crashed"),
+        RequestFault::Gateway(GatewayFault::Timeout { .. }) => (504, "timeout"),
     }
 }

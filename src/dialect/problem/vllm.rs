@@ -145,7 +145,8 @@ fn of_request(fault: &RequestFault, status: u16) -> (u16, Value) {
         | RequestFault::BodyTimeout { .. }
         | RequestFault::BodyBroken
         | RequestFault::BodiesFull { .. }
-        | RequestFault::EngineDead { .. } => error(status, phrase(status), &message, None),
+        | RequestFault::EngineDead { .. }
+        | RequestFault::Gateway(_) => error(status, phrase(status), &message, None),
     }
 }
 
@@ -169,6 +170,7 @@ fn phrase(status: u16) -> &'static str {
         414 => "Request-URI Too Long",
         429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
+        502 => "Bad Gateway",
         503 => "Service Unavailable",
         504 => "Gateway Timeout",
         _ => "Internal Server Error",

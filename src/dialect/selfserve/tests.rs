@@ -79,6 +79,7 @@ fn encoded(value: Value, citations: Option<Vec<Citation>>) -> (Wire, Wire) {
         reused: false,
         tier: actors::Tier::Exact,
         state_text: None,
+        state_key: None,
         served: Box::new(|| {}),
     };
     let text = Dialect::SelfServe.decided(&decided, &Extras::default()).unwrap();

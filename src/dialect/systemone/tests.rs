@@ -267,6 +267,7 @@ fn decided(value: Value) -> Decided {
         reused: false,
         tier: Tier::Exact,
         state_text: None,
+        state_key: None,
         served: Box::new(|| {}),
     }
 }

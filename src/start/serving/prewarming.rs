@@ -13,7 +13,7 @@ use crate::decide::Asker;
 use crate::dialect::FAULTS_MAX;
 use crate::error::{DecideError, Problem, Step};
 use crate::json::Json;
-use crate::prompt::Told;
+use crate::prompt::{StatePrefix, Told};
 use crate::question::Manner;
 use crate::question::answer::Cost;
 use crate::service::{Arrival, Caller, Prefixes, Prewarm, Prewarmed, Service as _, States, Warmed};
@@ -53,14 +53,17 @@ impl Serving {
             template: request.template,
             asker,
         };
-        let (prefixes, cost) = match request.states {
-            States::One(state) => {
-                let (warmed, cost, _) = self.warm(&wish, state).await?;
-                (Prefixes::One(warmed), cost)
+        let model = self.served_name().to_owned();
+        let state = match request.states {
+            States::One(state) => state,
+            States::Many(states) => {
+                let (prefixes, cost) = self.warm_all(&wish, states).await?;
+                return Ok(Prewarmed { model, prefixes, cost, state_key: None });
             }
-            States::Many(states) => self.warm_all(&wish, states).await?,
         };
-        Ok(Prewarmed { model: self.served_name().to_owned(), prefixes, cost })
+        let (warmed, cost, prefix) = self.warm(&wish, state).await?;
+        let state_key = Some(self.secret.key(&[&prefix.id]));
+        Ok(Prewarmed { model, prefixes: Prefixes::One(warmed), cost, state_key })
     }
 
     async fn warm_all(
@@ -75,7 +78,7 @@ impl Serving {
             prefixes.push(match warmed {
                 Ok((warmed, own, prefix)) => {
                     add(&mut cost, &own);
-                    Ok(self.still(wish, warmed, &prefix))
+                    Ok(self.still(wish, warmed, &prefix.prefix))
                 }
                 Err(error) => Err(of_state(index, error)),
             });
@@ -94,7 +97,11 @@ impl Serving {
         Warmed { reused: false, stored: false, tier: Tier::Off, ..warmed }
     }
 
-    async fn warm(&self, wish: &Wish, state: Json) -> Result<(Warmed, Cost, Prefix), DecideError> {
+    async fn warm(
+        &self,
+        wish: &Wish,
+        state: Json,
+    ) -> Result<(Warmed, Cost, StatePrefix), DecideError> {
         let (since, deadline) = (wish.asker.since, wish.deadline);
         let profile = wish.profile.as_deref();
         let prompter = &self.decider.prompters().with(wish.manner, profile, &wish.template)?;
@@ -123,7 +130,7 @@ impl Serving {
             state_tokenisations: u32::from(prefix.tokenised),
             ..nothing(wish.lane)
         };
-        Ok((warmed(&outcome), cost, prefix.prefix))
+        Ok((warmed(&outcome), cost, prefix))
     }
 }
 

@@ -62,6 +62,7 @@ fn decided(answers: Vec<Answer>, stages: Vec<Vec<String>>) -> Decided {
         reused: false,
         tier: Tier::Exact,
         state_text: None,
+        state_key: None,
         served: Box::new(|| {}),
     }
 }
@@ -208,7 +209,8 @@ fn a_prewarm_is_answered_in_gmlxs_shape() {
     };
     let of = |warmed| {
         let prefixes = Prefixes::One(warmed);
-        let prewarmed = Prewarmed { model: "openjev".to_owned(), prefixes, cost: cost() };
+        let (model, state_key) = ("openjev".to_owned(), None);
+        let prewarmed = Prewarmed { model, prefixes, cost: cost(), state_key };
         let text = Dialect::Gmlx.prewarmed(&prewarmed, FullStatus::default());
         serde_json::from_str::<Wire>(&text).unwrap()
     };

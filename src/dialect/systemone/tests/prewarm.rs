@@ -22,7 +22,7 @@ fn faults(body: &Wire) -> Vec<(&'static str, String)> {
 }
 
 fn encode(prefixes: Prefixes, full: FullStatus) -> Wire {
-    let prewarmed = Prewarmed { model: "m".to_owned(), prefixes, cost: cost() };
+    let prewarmed = Prewarmed { model: "m".to_owned(), prefixes, cost: cost(), state_key: None };
     serde_json::from_str(&Dialect::Systemone.prewarmed(&prewarmed, full)).unwrap()
 }
 

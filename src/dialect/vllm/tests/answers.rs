@@ -56,6 +56,7 @@ fn decided(answers: Vec<Answer>) -> Decided {
         reused: false,
         tier: actors::Tier::Exact,
         state_text: None,
+        state_key: None,
         served: Box::new(|| {}),
     }
 }

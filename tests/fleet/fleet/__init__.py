@@ -1,0 +1,1 @@
+"""The acceptance lines of many dockets, each measured through the running binaries."""
